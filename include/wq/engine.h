@@ -1,0 +1,78 @@
+/*
+ * The seam behind the public calls: where the keys of a queue live. The
+ * memory engine is built in; another one is linked to the program and named
+ * in wq_options.engine. Programs that only use queues need nothing from here.
+ *
+ * The public functions check what every engine would have to check (NULL
+ * pointers, lengths, reserved words, counts), turn spans into deadlines, and
+ * call the function of the table with the engine's state. What the calls
+ * answer and promise is said once, in wq/queue.h.
+ */
+#ifndef WQ_ENGINE_H
+#define WQ_ENGINE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <wq/queue.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Raised when a function changes. Functions are added at the end only. */
+#define WQ_ENGINE_VERSION 1
+
+/*
+ * A deadline of WQ_NOWAIT asks not to wait and is answered WQ_EAGAIN; any other
+ * deadline that passes is answered WQ_ETIMEDOUT. Items are arrays of elements
+ * of item_size bytes.
+ */
+typedef struct wq_engine {
+	uint32_t version; /* WQ_ENGINE_VERSION */
+	uint32_t size;    /* sizeof(wq_engine) as the engine was compiled */
+	const char *name;
+
+	/* Make the state of queue q. The options are checked and hold no NULL clock or allocator. */
+	int (*open)(wq *q, const wq_options *options, void **state);
+	/* Free the state, as wq_free(). */
+	int (*close)(void *state);
+
+	int (*add)(void *state, const void *key, size_t len);
+	int (*add_many)(void *state, const wq_key *keys, size_t n, int *outcomes);
+
+	int (*get)(void *state, wq_item *item, int64_t deadline_ns);
+	int (*get_many)(void *state, wq_item *items, size_t item_size, size_t max,
+	                int64_t deadline_ns);
+	int (*interrupt)(void *state, int n);
+
+	int (*done)(void *state, const wq_item *item);
+	int (*done_many)(void *state, const wq_item *items, size_t item_size, size_t n,
+	                 int *outcomes);
+	int (*next)(void *state, wq_item *item, int64_t deadline_ns);
+	int (*next_many)(void *state, wq_item *items, size_t item_size, size_t n, size_t max,
+	                 int64_t deadline_ns);
+	int (*requeue)(void *state, const wq_item *item, enum wq_where where);
+	int (*extend)(void *state, const wq_item *item, int64_t span_ns);
+	int (*lost)(void *state, const wq_item *item);
+
+	int (*wait_idle)(void *state, int64_t deadline_ns);
+	int (*wait_key)(void *state, const void *key, size_t len, int64_t deadline_ns);
+
+	int (*shutdown)(void *state);
+	int (*shutting_down)(void *state);
+	int (*drain)(void *state, int64_t deadline_ns, const wq_drain_options *options,
+	             wq_report *report);
+
+	int64_t (*len)(void *state);
+	int (*state)(void *state, const void *key, size_t len);
+	int64_t (*walk)(void *state, wq_walk_fn fn, void *ctx);
+
+	int (*fd)(void *state);
+	int (*clock_changed)(void *state);
+} wq_engine;
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,482 @@
+/*
+ * The queue: keys go in, each is handed to one worker at a time.
+ *
+ *             wq_add               wq_get              wq_done
+ *   absent ──────────► QUEUED ──────────► RUNNING ──────────► absent
+ *                        ▲                   │ wq_add
+ *                        │      wq_done      ▼
+ *                        └────────────── RUNNING|DIRTY
+ *
+ *   call     | absent    | queued          | running | running and dirty
+ *   ---------+-----------+-----------------+---------+------------------
+ *   add      | queued    | merged, touched | marked  | merged
+ *   done     | stale     | stale           | gone    | queued, at the tail
+ *   requeue  | stale     | stale           | queued  | queued
+ *   shutdown | –         | kept            | kept    | kept
+ *
+ * Promises that hold for every call (tests name the tags):
+ *   [ONE]    a key is never with two workers at once
+ *   [KEEP]   an accepted key is handed out, or given up by a call that says so
+ *   [BACK]   a key added while it is held is handed out once more afterwards
+ *   [FIFO]   with the default order, keys are handed out as they were queued
+ *   [WHOLE]  a call that answers an error has changed nothing
+ *
+ * Threads: every function may be called by any thread at any time, with two
+ * exceptions: nothing may run beside wq_new() on the same pointer, and no
+ * call may start once wq_free() has been entered. No function is a
+ * cancellation point, is safe in a signal handler, or returns for EINTR.
+ * After fork() the child may only exec or _exit. The queue starts no thread.
+ *
+ * Statuses: >= 0 is a value or an outcome, < 0 an error, see wq/status.h. An
+ * engine that lives elsewhere may answer WQ_EIO to any call that returns a
+ * status; the memory engine never does (but for wq_fd()).
+ *
+ * Times are nanoseconds of the queue's clock: calls named ..._until take an
+ * absolute time, calls named ..._for a span from now. WQ_NEVER waits for ever;
+ * a time that has passed looks once, does not wait, and is WQ_ETIMEDOUT.
+ */
+#ifndef WQ_QUEUE_H
+#define WQ_QUEUE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <wq/alloc.h>
+#include <wq/clock.h>
+#include <wq/order.h>
+#include <wq/status.h>
+#include <wq/version.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct wq wq;
+struct wq_engine;
+
+/* Given to a Get instead of a deadline: do not wait, WQ_EAGAIN if nothing is ready. */
+#define WQ_NOWAIT INT64_C(-1)
+
+/* The longest key, in bytes. A longer one is answered with WQ_ETOOLONG. */
+#define WQ_KEY_MAX 65536
+
+/* ---- life ---------------------------------------------------------------- */
+
+/* For wq_options.spin_ns: a waiting Get goes to sleep at once. */
+#define WQ_SPIN_NEVER INT64_C(-1)
+
+/*
+ * All zero is a good queue: FIFO, unbounded, no name, memory engine. Strings
+ * and structs that are pointed to are copied.
+ */
+typedef struct wq_options {
+	/* The name that metrics carry; NULL: no metrics. At most 255 bytes. */
+	const char *name;
+	/* NULL: keys live in this process's memory. */
+	const struct wq_engine *engine;
+	/* Handed to the engine as it is; the memory engine wants NULL. */
+	const void *engine_options;
+	/* NULL: malloc, and mmap for blocks. */
+	const wq_allocator *allocator;
+	/* NULL: CLOCK_MONOTONIC. */
+	const wq_clock *clock;
+	/* NULL: first in, first out. */
+	const wq_order *order;
+	/* Seed of the key hash; 0: random. A fixed one is for tests. */
+	uint64_t seed;
+	/*
+	 * How long a Get with nothing to do polls before it sleeps. 0: adaptive,
+	 * up to about 50 µs, on machines with more than one CPU, one thread at a
+	 * time. WQ_SPIN_NEVER: never. > 0: this long, at most WQ_SECOND.
+	 */
+	int64_t spin_ns;
+	/*
+	 * How many keys may live at once, in whatever state; 0: no bound. A new
+	 * key beyond it is refused with WQ_EFULL; done, requeue and merges
+	 * always succeed.
+	 */
+	size_t max_keys;
+	uint64_t reserved[8]; /* must be zero */
+} wq_options;
+
+/*
+ * Make a queue. `options` may be NULL. On success the queue is in *out; on
+ * an error *out is untouched. What the options hand over (the order) belongs
+ * to the queue in every case, failure included.
+ *
+ * Returns WQ_OK, or:
+ *   WQ_EINVAL    out is NULL; a reserved word is not zero; name too long;
+ *                spin_ns out of range; a clock, allocator or order without
+ *                its functions; engine_options without an engine
+ *   WQ_EVERSION  the engine's table is of another version
+ *   WQ_ENOMEM
+ *
+ * Blocks: no. Allocates: yes.
+ */
+WQ_API int wq_new(wq **out, const wq_options *options);
+
+/*
+ * Free a queue. Keys that are still queued are given up, and the answer says
+ * how many: 0 after a drain that finished.
+ *
+ * Returns that number (at most INT_MAX), or:
+ *   WQ_EINVAL  q is NULL
+ *   WQ_EBUSY   an item is held, or a thread is waiting or walking inside;
+ *              the queue is unchanged. wq_shutdown() wakes who waits.
+ *
+ * A thread whose call is about to start, or that waits for the queue's lock,
+ * is not seen: make sure that no call begins once this one has.
+ * Blocks: no.
+ */
+WQ_API int wq_free(wq *q);
+
+/* The queue's time now. WQ_EINVAL if q is NULL. Blocks: no. */
+WQ_API int64_t wq_now(wq *q);
+
+/*
+ * The clock that was given to wq_new() has jumped: everyone who sleeps until
+ * some time looks at it again. Needed only with a clock of one's own.
+ * Returns WQ_OK, or WQ_EINVAL if q is NULL. Blocks: no.
+ */
+WQ_API int wq_clock_changed(wq *q);
+
+/* ---- add ----------------------------------------------------------------- */
+
+/*
+ * Add a key. Already in line: it merges. Held by a worker: it comes back when
+ * that worker is done. Otherwise it goes to the tail of the line, and if a
+ * worker sleeps, one is woken.
+ *
+ * The key is copied. Any bytes are a key; NULL with length 0 is the empty
+ * key. Keys are equal if their bytes are.
+ *
+ * Returns WQ_QUEUED, WQ_MERGED or WQ_MARKED, or:
+ *   WQ_EINVAL     q is NULL, or key is NULL and len is not 0
+ *   WQ_ETOOLONG   len > WQ_KEY_MAX
+ *   WQ_ESHUTDOWN  shutting down; the key was not added
+ *   WQ_EFULL      the key is new and max_keys are alive; it was not added
+ *   WQ_ENOMEM     the key was not added
+ *
+ * Blocks: no. Allocates: yes, a new key.
+ */
+WQ_API int wq_add(wq *q, const void *key, size_t len);
+
+/* wq_add() of a C string, without its NUL. NULL: WQ_EINVAL. */
+WQ_API int wq_add_str(wq *q, const char *key);
+
+/* A key for wq_add_many(). */
+typedef struct wq_key {
+	const void *key;
+	size_t len;
+} wq_key;
+
+/*
+ * Add n keys, as wq_add() one after another but in few lock rounds: the lock
+ * is let go of at least every 256 keys. Not atomic: each key has its own
+ * outcome, stored in outcomes[i] unless outcomes is NULL. One refused key does
+ * not keep the others out.
+ *
+ * Returns how many keys were accepted (queued, merged or marked), or
+ * WQ_EINVAL: q is NULL, keys is NULL with n > 0, or n > INT_MAX; no key was
+ * added and no outcome written. The bad argument of one key is its outcome.
+ *
+ * Blocks: no. Allocates: yes.
+ */
+WQ_API int wq_add_many(wq *q, const wq_key *keys, size_t n, int *outcomes);
+
+/* ---- get ----------------------------------------------------------------- */
+
+/*
+ * A held key. Filled by the Get calls; handed back, unchanged, to wq_done()
+ * or wq_requeue(), by any thread. It may be copied: the first copy that is
+ * handed back counts, the others are stale, which is detected.
+ *
+ * The key's bytes belong to the queue and are valid until the item is handed
+ * back. A NUL follows them.
+ */
+typedef struct wq_item {
+	const void *key;
+	size_t len;
+	uint64_t token;       /* unique to this hold within its queue */
+	int64_t added_ns;     /* when the key was added, in the queue's time; without metrics
+	                         by the coarse clock, up to some milliseconds early */
+	uint32_t attempts;    /* 1, and 1 more for each failure that has not been forgotten */
+	uint32_t reserved0;   /* must be zero */
+	const void *owner;    /* the queue's own, as is the next */
+	uint64_t slot;
+	uint64_t reserved[2]; /* must be zero */
+} wq_item;
+
+/*
+ * Take the key at the head of the line and hold it, waiting until there is
+ * one. Several waiting Gets: one of them gets the key.
+ *
+ * Returns WQ_OK and fills *item, or, leaving *item alone:
+ *   WQ_EINVAL        q or item is NULL
+ *   WQ_ESHUTDOWN     shut down, and nothing is queued. A key that was marked
+ *                    while held may still come back: another Get may find it
+ *   WQ_EINTERRUPTED  wq_interrupt() took effect on this call
+ *
+ * Blocks: until a key is ready. Allocates: no.
+ */
+WQ_API int wq_get(wq *q, wq_item *item);
+
+/* The same, but waits no longer than until deadline_ns: WQ_ETIMEDOUT. A deadline < WQ_NOWAIT: WQ_EINVAL. */
+WQ_API int wq_get_until(wq *q, wq_item *item, int64_t deadline_ns);
+
+/* The same with a span from now. A span <= 0 looks once. */
+WQ_API int wq_get_for(wq *q, wq_item *item, int64_t timeout_ns);
+
+/* The same, without waiting: WQ_EAGAIN if nothing is ready. Blocks: no. */
+WQ_API int wq_try_get(wq *q, wq_item *item);
+
+/*
+ * Get up to `max` keys at once: waits like wq_get_until() for the first and
+ * takes those that are ready with it; it does not wait for `max`. `item_size`
+ * is sizeof(wq_item) as the caller was compiled; items[] is an array of
+ * elements of that size. The lock is let go of at least every 256 keys.
+ *
+ * deadline_ns: WQ_NEVER waits like wq_get(), WQ_NOWAIT does not wait.
+ *
+ * Returns how many items were filled, at least 1, or an error of
+ * wq_get_until(); also WQ_EINVAL for max 0 or above INT_MAX, or an item_size
+ * that is no multiple of 8 or smaller than the first version's.
+ */
+WQ_API int wq_get_many(wq *q, wq_item *items, size_t item_size, size_t max, int64_t deadline_ns);
+
+/*
+ * Make n blocked Gets return WQ_EINTERRUPTED. If fewer are blocked, the rest
+ * is kept for the next Gets that would block: no Get that is about to wait is
+ * missed. A Get that finds a key takes it and is not interrupted. n = 0 takes
+ * back what was kept.
+ *
+ * Returns how many were kept before the call (0 in most cases), or WQ_EINVAL
+ * for a NULL queue or n < 0. Blocks: no.
+ */
+WQ_API int wq_interrupt(wq *q, int n);
+
+/* ---- done ---------------------------------------------------------------- */
+
+/*
+ * The work on a held key is finished. If the key was added meanwhile it goes
+ * to the tail of the line, also during a shutdown; otherwise it is gone.
+ *
+ * Returns WQ_OK (gone) or WQ_QUEUED (back in line), or:
+ *   WQ_EINVAL       q or item is NULL, or a reserved word is not zero
+ *   WQ_ESTALE       the item is not held: done before, or an earlier hold
+ *   WQ_EOTHERQUEUE  the item was got from another queue
+ *
+ * Blocks: no. Allocates: no.
+ */
+WQ_API int wq_done(wq *q, const wq_item *item);
+
+/*
+ * wq_done() for n items. Not atomic: outcomes[i] (unless outcomes is NULL) is
+ * what wq_done() would have answered. The lock is let go of at least every
+ * 256 keys.
+ *
+ * Returns how many of the items were held and are done now, or WQ_EINVAL as
+ * in wq_get_many() (n = 0 is allowed); nothing is done then.
+ */
+WQ_API int wq_done_many(wq *q, const wq_item *items, size_t item_size, size_t n, int *outcomes);
+
+/*
+ * wq_done(item) and wq_get(item) in one step: the worker's loop in one round
+ * of the lock, and the fastest way to work through a queue.
+ *
+ *     for (rc = wq_get(q, &it); rc == WQ_OK; rc = wq_next(q, &it))
+ *         work(it.key, it.len);
+ *
+ * Answers like wq_get(); *item then holds the next key. WQ_EINVAL, WQ_ESTALE
+ * and WQ_EOTHERQUEUE are as in wq_done(), and nothing was got. After any
+ * other answer the old item is done: WQ_ESHUTDOWN and WQ_EINTERRUPTED
+ * included.
+ *
+ * Blocks: until a key is ready. Allocates: no.
+ */
+WQ_API int wq_next(wq *q, wq_item *item);
+
+/* The same with a deadline, as wq_get_until(). */
+WQ_API int wq_next_until(wq *q, wq_item *item, int64_t deadline_ns);
+
+/*
+ * wq_done_many() of the first n items and wq_get_many() into the same array,
+ * which has room for max (n <= max). If an item is stale or another queue's,
+ * the others are done, nothing is got, and the answer is that error. n = 0 is
+ * a plain wq_get_many().
+ *
+ * Returns how many items were filled, or an error of wq_next_until() or
+ * wq_get_many().
+ */
+WQ_API int wq_next_many(wq *q, wq_item *items, size_t item_size, size_t n, size_t max,
+                        int64_t deadline_ns);
+
+/*
+ * Give a held key back unfinished, to the tail of the line (WQ_TAIL) or to
+ * its head (WQ_HEAD). No failure is counted. If it was added meanwhile, that
+ * merges. Allowed during a shutdown: the key can still be got. The key keeps
+ * the time at which it was added.
+ *
+ * Returns WQ_QUEUED, or WQ_EINVAL, WQ_ESTALE, WQ_EOTHERQUEUE as wq_done().
+ * Blocks: no. Allocates: no.
+ */
+WQ_API int wq_requeue(wq *q, const wq_item *item, enum wq_where where);
+
+/*
+ * Ask to hold the item for span_ns more from now. In the memory engine a hold
+ * lasts until it is handed back, and this only checks the item; where holds
+ * are leases it renews one.
+ *
+ * Returns WQ_OK, or WQ_EINVAL (also span_ns <= 0), WQ_ESTALE, WQ_EOTHERQUEUE.
+ */
+WQ_API int wq_extend(wq *q, const wq_item *item, int64_t span_ns);
+
+/*
+ * Was this hold lost, so that another worker may have the key? 1 yes, 0 no.
+ * In the memory engine a hold is never lost: an item that is held answers 0,
+ * one that was handed back WQ_ESTALE. Other errors as wq_done().
+ */
+WQ_API int wq_lost(wq *q, const wq_item *item);
+
+/* ---- wait ---------------------------------------------------------------- */
+
+/*
+ * Wait until the queue is idle: nothing queued, nothing held. It goes on
+ * taking keys, so it may not be idle any more when this returns.
+ *
+ * Returns WQ_OK, WQ_ETIMEDOUT, or WQ_EINVAL (q is NULL, deadline < 0).
+ * A worker that holds an item waits for itself: do not.
+ * Blocks: yes. Allocates: no.
+ */
+WQ_API int wq_wait_idle_until(wq *q, int64_t deadline_ns);
+WQ_API int wq_wait_idle_for(wq *q, int64_t timeout_ns);
+
+/*
+ * Wait until what had been asked of one key before this call is finished: a
+ * queued key until it has been held and done, a held one until that hold is
+ * done, a held and dirty one until its next hold is done too. Adds that come
+ * later do not prolong the wait. A key that is absent: WQ_OK at once.
+ *
+ * Returns as wq_wait_idle_until(); also WQ_ETOOLONG.
+ */
+WQ_API int wq_wait_key_until(wq *q, const void *key, size_t len, int64_t deadline_ns);
+WQ_API int wq_wait_key_for(wq *q, const void *key, size_t len, int64_t timeout_ns);
+
+/* ---- stop ---------------------------------------------------------------- */
+
+/*
+ * Refuse further adds. Queued keys can still be got; when none is left, every
+ * Get answers WQ_ESHUTDOWN. Blocked Gets wake up, and so do drains that wait.
+ * May be called again, to release drains that have begun since.
+ *
+ * Returns WQ_OK, or WQ_EINVAL if q is NULL. Blocks: no.
+ */
+WQ_API int wq_shutdown(wq *q);
+
+/* Has a shutdown or a drain begun? 1 or 0; WQ_EINVAL if q is NULL. */
+WQ_API int wq_shutting_down(wq *q);
+
+/* The bits of a key's state. 0: the queue does not know the key. */
+enum wq_state_bits {
+	WQ_STATE_QUEUED = 1,  /* in line */
+	WQ_STATE_RUNNING = 2, /* held by a worker */
+	WQ_STATE_DIRTY = 4    /* held, and added again meanwhile */
+};
+
+/* One key as walk and drain show it. The bytes are valid during the callback. */
+typedef struct wq_key_info {
+	const void *key;
+	size_t len;
+	unsigned state;  /* WQ_STATE_... bits */
+	unsigned reserved0;
+	int64_t age_ns;  /* since it was added; >= 0 */
+	uint64_t reserved[4];
+} wq_key_info;
+
+/*
+ * Called for one key, outside the lock: it may use the queue. 0 goes on, any
+ * other value stops the walk.
+ */
+typedef int (*wq_walk_fn)(void *ctx, const wq_key_info *info);
+
+/* What a drain left, as one consistent cut. All 0: everything was finished. */
+typedef struct wq_report {
+	uint64_t queued;      /* keys in line */
+	uint64_t running;     /* keys that are held, dirty or not */
+	uint64_t dirty;       /* of those, keys that will come back */
+	uint64_t reserved[5]; /* zero */
+} wq_report;
+
+typedef struct wq_drain_options {
+	/* Called for each key that was left, with its state and age; NULL: counts only. */
+	wq_walk_fn left;
+	void *ctx;
+	uint64_t reserved[4]; /* must be zero */
+} wq_drain_options;
+
+/*
+ * Refuse further adds, as wq_shutdown(), and wait until nothing is queued and
+ * nothing held: the workers go on and work through what is left. Any number
+ * of threads may drain; all of them return.
+ *
+ * options and report may be NULL. *report is filled on WQ_OK, WQ_ETIMEDOUT
+ * and WQ_EINTERRUPTED alike.
+ *
+ * Returns WQ_OK: nothing was left (in the instant when it was looked at), or:
+ *   WQ_ETIMEDOUT     the deadline passed; the queue stays shut, and what is
+ *                    queued can still be got
+ *   WQ_EINTERRUPTED  a wq_shutdown() released this drain
+ *   WQ_ENOMEM        the keys that were left could not be listed; the counts
+ *                    are right and the drain itself is over
+ *   WQ_EINVAL        q is NULL, deadline < 0, a reserved word is not zero;
+ *                    the queue is not shut
+ *
+ * Nobody drains while holding an item: it would wait for itself.
+ * Blocks: yes.
+ */
+WQ_API int wq_drain_until(wq *q, int64_t deadline_ns, const wq_drain_options *options,
+                          wq_report *report);
+
+/* The same with a span from now and no listing. */
+WQ_API int wq_drain_for(wq *q, int64_t timeout_ns, wq_report *report);
+
+/* ---- look ---------------------------------------------------------------- */
+
+/* How many keys are queued; held ones do not count. WQ_EINVAL if q is NULL. Blocks: no. */
+WQ_API int64_t wq_len(wq *q);
+
+/* The state of one key as WQ_STATE_... bits, 0 if absent; WQ_EINVAL, WQ_ETOOLONG. Blocks: no. */
+WQ_API int wq_state(wq *q, const void *key, size_t len);
+
+/*
+ * Show every key to `fn`, in no particular order. At most 256 keys are copied
+ * under the lock at a time; `fn` runs outside it and may use the queue. A key
+ * that lives from the beginning of the walk to its end is seen exactly once;
+ * one that comes or goes meanwhile, at most once for each life.
+ *
+ * Returns how many keys were shown (the one that stopped it included), or
+ * WQ_EINVAL (q or fn is NULL) or WQ_ENOMEM. Allocates: a buffer.
+ */
+WQ_API int64_t wq_walk(wq *q, wq_walk_fn fn, void *ctx);
+
+/* ---- event loops --------------------------------------------------------- */
+
+/*
+ * A descriptor for poll, select or epoll: readable when a key is ready or the
+ * queue is shut down. For programs without threads:
+ *
+ *     poll(wq_fd(q)) readable:  while (wq_try_get(q, &it) == WQ_OK) work(it), wq_done(q, &it);
+ *
+ * Made on first request, the same one ever after; close-on-exec; closed by
+ * wq_free(). It stays readable until a Get without waiting finds nothing, so
+ * it may be readable although another thread took the key. Nobody reads from
+ * it or closes it.
+ *
+ * Returns the descriptor, or WQ_EINVAL, or WQ_EIO if none could be made.
+ */
+WQ_API int wq_fd(wq *q);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

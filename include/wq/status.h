@@ -1,0 +1,60 @@
+/*
+ * What calls answer. A value >= 0 is a success: WQ_OK, an outcome, or a
+ * count. A value < 0 is an error, and nothing has changed unless the call
+ * says otherwise. The numbers are fixed: they never change their meaning.
+ *
+ *     int rc = wq_add_str(q, "a");
+ *     if (rc < 0)
+ *         fprintf(stderr, "add: %s\n", wq_strerror(rc));
+ */
+#ifndef WQ_STATUS_H
+#define WQ_STATUS_H
+
+#include <wq/version.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* X(name, number, text): the one list behind the enum, wq_strerror() and the man page. */
+#define WQ_STATUS_LIST(X)                                                                          \
+	X(WQ_OK, 0, "success")                                                                     \
+	X(WQ_QUEUED, 1, "the key was put in line")                                                 \
+	X(WQ_MERGED, 2, "the key was in line already; this add merged with that one")              \
+	X(WQ_MARKED, 3, "a worker holds the key; it comes back when that worker is done")          \
+	X(WQ_EINVAL, -1, "invalid argument")                                                       \
+	X(WQ_ENOMEM, -2, "out of memory")                                                          \
+	X(WQ_ESHUTDOWN, -3, "the queue is shut down")                                              \
+	X(WQ_EFULL, -4, "the queue holds as many keys as max_keys allows")                         \
+	X(WQ_ETOOLONG, -5, "the key is longer than WQ_KEY_MAX")                                    \
+	X(WQ_ETIMEDOUT, -6, "the deadline passed")                                                 \
+	X(WQ_EAGAIN, -7, "nothing is ready now")                                                   \
+	X(WQ_EINTERRUPTED, -8, "interrupted by wq_interrupt or released by wq_shutdown")           \
+	X(WQ_ESTALE, -9, "the item is no longer held: it was done already, or never got")          \
+	X(WQ_EOTHERQUEUE, -10, "the item belongs to another queue")                                \
+	X(WQ_EBUSY, -11, "items are held or threads are inside the queue")                         \
+	X(WQ_EDEADLK, -12, "the call would wait for itself")                                       \
+	X(WQ_ENOTFOUND, -13, "no such key")                                                        \
+	X(WQ_ENOTSUP, -14, "the engine does not do this")                                          \
+	X(WQ_EVERSION, -15, "the engine was built for another version of the interface")           \
+	X(WQ_EIO, -16, "the engine's storage or network failed, or no file descriptor was left")
+
+#define WQ_STATUS_ENUM(name, number, text) name = (number),
+enum wq_status { WQ_STATUS_LIST(WQ_STATUS_ENUM) };
+#undef WQ_STATUS_ENUM
+
+/*
+ * The text of a status, in English, without a full stop. Any number is
+ * accepted; an unknown one gets "unknown status". The string is static.
+ *
+ * Threads: any. Blocks: no. Allocates: no.
+ */
+WQ_API const char *wq_strerror(int status);
+
+/* The name of a status, "WQ_EFULL"; "?" for an unknown one. Threads: any. */
+WQ_API const char *wq_status_name(int status);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

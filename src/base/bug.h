@@ -1,0 +1,44 @@
+/*
+ * Seeded bugs: mistakes that are easy to make in the queue, kept in the code
+ * behind a switch that exists only in the schedule tests (WQ_SIM), so that
+ * tests/sim can show that it finds each of them. Everywhere else WQ__BUG() is
+ * the constant 0 and the compiler removes the branch.
+ */
+#ifndef WQ_BASE_BUG_H
+#define WQ_BASE_BUG_H
+
+/* X(name, what goes wrong) */
+#define WQ__BUG_LIST(X)                                                                            \
+	X(ADD_NO_WAKE, "an add of a new key wakes nobody")                                         \
+	X(MANY_NOT_PASSED, "get_many does not wake the next though keys are left")                 \
+	X(WAKE_NOT_PASSED, "a woken get does not wake the next though keys are left")              \
+	X(WAIT_UNCHECKED, "get goes to sleep without looking again after it was woken for nothing") \
+	X(MARK_AFTER_UNLOCK, "a waiter is marked as woken only after the lock is released")        \
+	X(TIMEOUT_EATS_WAKE, "a get that times out swallows the wake-up that came meanwhile")      \
+	X(INFLIGHT_LEAK, "a woken get that times out still counts as under way")                   \
+	X(LOST_READD, "done forgets that the key was added meanwhile")                             \
+	X(READD_NO_WAKE, "done queues a dirty key and wakes nobody")                               \
+	X(TWO_WORKERS, "an add of a held key puts it in line at once")                             \
+	X(STALE_DONE, "done does not compare the token")                                           \
+	X(SHUTDOWN_WAKES_ONE, "shutdown wakes one get instead of all")                             \
+	X(SHUTDOWN_DROPS_DIRTY, "a dirty key is not requeued once the queue is shut down")         \
+	X(DRAIN_WAKES_ONE, "the end of a drain wakes one drainer instead of all")                  \
+	X(DRAIN_ONLY_RUNNING, "a drain returns while keys are queued")                             \
+	X(SHUTDOWN_KEEPS_DRAIN, "a shutdown does not release a drain that waits")                  \
+	X(REQUEUE_NO_WAKE, "requeue wakes nobody")                                                 \
+	X(INTERRUPT_LOST, "an interrupt that finds nobody blocked is forgotten")                   \
+	X(PUSH_TO_HEAD, "an add goes to the head of the line")                                     \
+	X(FD_NOT_SIGNALLED, "a key that becomes ready does not make the descriptor readable")
+
+#define WQ__BUG_ENUM(name, text) WQ__BUG_##name,
+enum wq__bug { WQ__BUG_NONE, WQ__BUG_LIST(WQ__BUG_ENUM) WQ__BUG_COUNT };
+#undef WQ__BUG_ENUM
+
+#ifdef WQ_SIM
+extern int wq__bug; /* the one that is switched on; defined by tests/sim */
+#define WQ__BUG(name) (wq__bug == WQ__BUG_##name)
+#else
+#define WQ__BUG(name) 0
+#endif
+
+#endif

@@ -1,0 +1,12 @@
+/* Hints to the compiler, and nothing else. */
+#ifndef WQ_BASE_COMPILER_H
+#define WQ_BASE_COMPILER_H
+
+#define wq__likely(x) __builtin_expect(!!(x), 1)
+#define wq__unlikely(x) __builtin_expect(!!(x), 0)
+#define wq__prefetch(p) __builtin_prefetch(p)
+#define wq__cold __attribute__((cold, noinline))
+
+#define wq__container_of(p, type, member) ((type *)(void *)((char *)(p)-offsetof(type, member)))
+
+#endif

@@ -1,0 +1,220 @@
+/* See slab.h. Invariant: a block is in its class's list exactly while an object can be cut from it. */
+#include "base/slab.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "base/compiler.h"
+
+enum {
+	BLOCK_SMALL = 64 << 10,
+	SMALL_BLOCKS = 64, /* so many of a class before it gets large ones */
+	OFFSET_MASK = (1 << WQ__SLAB_OFFSET_BITS) - 1,
+	HEADER_UNITS = (sizeof(struct wq__block) + 63) / 64 * 8,
+};
+
+static uint32_t class_of(size_t size)
+{
+	if (size <= WQ__SLAB_FINE)
+		return (uint32_t)((size + 7) / 8);
+
+	/* size in (2^k, 2^(k+1)]: eight steps of 2^(k-3) each */
+	unsigned k = 63u - (unsigned)__builtin_clzll((unsigned long long)size - 1);
+	size_t step = (size_t)1 << (k - 3);
+
+	return (uint32_t)(129 + (k - 10) * 8 + (size - ((size_t)1 << k) + step - 1) / step - 1);
+}
+
+static uint32_t class_units(uint32_t class)
+{
+	if (class <= 128)
+		return class;
+
+	uint32_t k = 10 + (class - 129) / 8, i = (class - 129) % 8 + 1;
+
+	return ((1u << k) + i * (1u << (k - 3))) / 8;
+}
+
+void wq__slab_init(wq__slab *s, const wq_allocator *a)
+{
+	memset(s, 0, sizeof *s);
+	s->allocator = a;
+}
+
+void wq__slab_release(wq__slab *s)
+{
+	for (uint32_t i = 0; i < s->nblocks; i++)
+		/* A hole in the table is an odd number, see number_free(). */
+		if (!((uintptr_t)s->blocks[i] & 1))
+			wq__free(s->allocator, s->blocks[i], s->blocks[i]->bytes);
+	wq__free(s->allocator, s->blocks, s->blocks_cap * sizeof(struct wq__block *));
+	wq__slab_init(s, s->allocator);
+}
+
+static void list(wq__slab *s, struct wq__block *b)
+{
+	struct wq__block **head = &s->room[b->class];
+
+	b->prev = NULL;
+	b->next = *head;
+	if (*head)
+		(*head)->prev = b;
+	*head = b;
+	b->listed = 1;
+}
+
+static void unlist(wq__slab *s, struct wq__block *b)
+{
+	if (b->prev)
+		b->prev->next = b->next;
+	else
+		s->room[b->class] = b->next;
+	if (b->next)
+		b->next->prev = b->prev;
+	b->listed = 0;
+}
+
+/* A hole holds the next hole's number + 1, shifted and made odd, so that it is no pointer. */
+static void number_free(wq__slab *s, uint32_t number)
+{
+	s->blocks[number] = (struct wq__block *)((uintptr_t)s->free_number << 1 | 1);
+	s->free_number = number + 1;
+}
+
+static int number_grow(wq__slab *s)
+{
+	uint32_t cap = s->blocks_cap ? s->blocks_cap * 2 : 16;
+	struct wq__block **blocks;
+
+	if (cap > WQ__SLAB_BLOCKS_MAX)
+		return 0;
+	blocks = wq__alloc(s->allocator, cap * sizeof(struct wq__block *), sizeof(void *));
+	if (!blocks)
+		return 0;
+	if (s->blocks) {
+		memcpy(blocks, s->blocks, s->nblocks * sizeof(struct wq__block *));
+		wq__free(s->allocator, s->blocks, s->blocks_cap * sizeof(struct wq__block *));
+	}
+	s->blocks = blocks;
+	s->blocks_cap = cap;
+	return 1;
+}
+
+/* The caller has made sure that there is a number left. */
+static uint32_t number_take(wq__slab *s)
+{
+	if (!s->free_number)
+		return s->nblocks++;
+
+	uint32_t number = s->free_number - 1;
+
+	s->free_number = (uint32_t)((uintptr_t)s->blocks[number] >> 1);
+	return number;
+}
+
+static void block_format(wq__slab *s, struct wq__block *b, uint32_t class)
+{
+	b->class = class;
+	b->live = 0;
+	b->unit = class_units(class);
+	b->fresh = HEADER_UNITS;
+	b->end = HEADER_UNITS + ((uint32_t)(b->bytes / 8) - HEADER_UNITS) / b->unit * b->unit;
+	b->freed = 0;
+	s->class_blocks[class]++;
+	list(s, b);
+}
+
+static size_t block_bytes(const wq__slab *s, uint32_t class)
+{
+	size_t four = (HEADER_UNITS + 4 * (size_t)class_units(class)) * 8;
+
+	if (s->class_blocks[class] >= SMALL_BLOCKS)
+		return WQ__HUGE;
+	return four > BLOCK_SMALL ? four : BLOCK_SMALL;
+}
+
+static void spare_remove(wq__slab *s, struct wq__block *b)
+{
+	struct wq__block *last = s->spares[--s->nspares];
+
+	s->spares[b->spare] = last;
+	last->spare = b->spare;
+}
+
+static struct wq__block *block_new(wq__slab *s, uint32_t class)
+{
+	size_t bytes = block_bytes(s, class);
+	struct wq__block *b;
+
+	if (bytes == BLOCK_SMALL && s->nspares > 0) {
+		b = s->spares[--s->nspares];
+		unlist(s, b);
+		s->class_blocks[b->class]--;
+	} else {
+		if (!s->free_number && s->nblocks == s->blocks_cap && !number_grow(s))
+			return NULL;
+		b = wq__alloc(s->allocator, bytes, 64);
+		if (!b)
+			return NULL;
+		b->bytes = bytes;
+		b->number = number_take(s);
+		s->blocks[b->number] = b;
+	}
+	block_format(s, b, class);
+	return b;
+}
+
+static void block_free(wq__slab *s, struct wq__block *b)
+{
+	unlist(s, b);
+	s->class_blocks[b->class]--;
+	number_free(s, b->number);
+	wq__free(s->allocator, b, b->bytes);
+}
+
+void *wq__slab_alloc(wq__slab *s, size_t size, uint32_t *id)
+{
+	uint32_t class = class_of(size), at;
+	struct wq__block *b = s->room[class];
+
+	assert(size > 0 && size <= WQ__SLAB_MAX);
+	if (wq__unlikely(!b)) {
+		b = block_new(s, class);
+		if (!b)
+			return NULL;
+	} else if (b->live == 0) {
+		spare_remove(s, b);
+	}
+	if (b->freed) {
+		at = b->freed;
+		memcpy(&b->freed, (char *)b + (size_t)at * 8, sizeof b->freed);
+	} else {
+		at = b->fresh;
+		b->fresh += b->unit;
+	}
+	b->live++;
+	if (wq__unlikely(!b->freed && b->fresh == b->end))
+		unlist(s, b);
+	*id = b->number << WQ__SLAB_OFFSET_BITS | at;
+	return (char *)b + (size_t)at * 8;
+}
+
+void wq__slab_free(wq__slab *s, uint32_t id)
+{
+	struct wq__block *b = s->blocks[id >> WQ__SLAB_OFFSET_BITS];
+	uint32_t at = id & OFFSET_MASK;
+
+	assert(b->live > 0 && (at - HEADER_UNITS) % b->unit == 0);
+	memcpy((char *)b + (size_t)at * 8, &b->freed, sizeof b->freed);
+	b->freed = at;
+	if (wq__unlikely(!b->listed))
+		list(s, b);
+	if (--b->live == 0) {
+		if (s->nspares < WQ__SLAB_SPARES && b->bytes == BLOCK_SMALL) {
+			b->spare = s->nspares;
+			s->spares[s->nspares++] = b;
+		} else {
+			block_free(s, b);
+		}
+	}
+}

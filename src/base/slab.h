@@ -1,0 +1,77 @@
+/*
+ * Memory for many small objects of few sizes, with 32-bit names.
+ *
+ * Objects are cut from blocks, one size class to a block. An object's id is
+ * its block's number and its offset in units of 8 bytes, so half a table slot
+ * names an object and the other half can hold its hash. Blocks go back to the
+ * allocator when they are empty, but for a few small ones: a queue that is
+ * almost empty would otherwise map and unmap a block for every key.
+ *
+ *   size of the object | classes           | a block holds
+ *   -------------------+-------------------+---------------------------------
+ *   up to 1 KiB        | every 8 bytes     | 64 KiB; 2 MiB from the 65th on
+ *   up to 72 KiB       | eight a doubling  | 64 KiB or four objects; 2 MiB ...
+ *
+ * The caller serialises all calls.
+ */
+#ifndef WQ_BASE_SLAB_H
+#define WQ_BASE_SLAB_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/alloc.h"
+
+enum {
+	WQ__SLAB_FINE = 1024,       /* up to here a class every 8 bytes */
+	WQ__SLAB_MAX = 72 << 10,    /* the largest object */
+	WQ__SLAB_CLASSES = 129 + 50,
+	WQ__SLAB_SPARES = 8,        /* empty blocks that are kept */
+	WQ__SLAB_OFFSET_BITS = 18,  /* 2 MiB in units of 8 */
+	WQ__SLAB_BLOCKS_MAX = 1 << (32 - WQ__SLAB_OFFSET_BITS),
+};
+
+struct wq__block {
+	struct wq__block *next, *prev; /* in its class's list while it has room */
+	uint32_t number;
+	uint32_t class;
+	uint32_t live;   /* objects in use */
+	uint32_t fresh;  /* offset / 8 of the part that was never used */
+	uint32_t end;    /* offset / 8 where the last object ends */
+	uint32_t freed;  /* offset / 8 of the last freed object; 0: none */
+	uint32_t unit;   /* size of an object / 8 */
+	uint32_t listed; /* is it in the list? */
+	uint32_t spare;  /* its place in spares[] while live is 0 */
+	size_t bytes;
+};
+
+typedef struct wq__slab {
+	struct wq__block **blocks;  /* by number; free numbers are chained through free_number */
+	struct wq__block *spares[WQ__SLAB_SPARES]; /* empty blocks, still in their classes' lists */
+	uint32_t nspares;
+	uint32_t nblocks;           /* entries of blocks[] in use, holes included */
+	uint32_t blocks_cap;
+	uint32_t free_number;       /* head of the chain of holes + 1; 0: none */
+	uint32_t class_blocks[WQ__SLAB_CLASSES];
+	struct wq__block *room[WQ__SLAB_CLASSES]; /* blocks with room */
+	const wq_allocator *allocator;
+} wq__slab;
+
+void wq__slab_init(wq__slab *s, const wq_allocator *a);
+
+/* Gives every block back, objects in use included. */
+void wq__slab_release(wq__slab *s);
+
+/* An object of `size` bytes (1 to WQ__SLAB_MAX), aligned to 8, and its id, never 0; or NULL. */
+void *wq__slab_alloc(wq__slab *s, size_t size, uint32_t *id);
+
+void wq__slab_free(wq__slab *s, uint32_t id);
+
+static inline void *wq__slab_at(const wq__slab *s, uint32_t id)
+{
+	char *block = (char *)s->blocks[id >> WQ__SLAB_OFFSET_BITS];
+
+	return block + (size_t)(id & ((1u << WQ__SLAB_OFFSET_BITS) - 1)) * 8;
+}
+
+#endif

@@ -1,0 +1,162 @@
+/*
+ * The futex side of sync.h.
+ *
+ * Back-off of the lock, in units of about 0.8 µs: one, then two at a time,
+ * until about 100 µs have gone by; then the thread sleeps on the word. Shorter
+ * first steps make the throughput of two threads bimodal (they fall into
+ * exchanging the lock for every operation); longer ones starve a consumer
+ * whose producer keeps a short backlog.
+ */
+#define _GNU_SOURCE
+#include "base/sync.h"
+
+#include <errno.h>
+#include <linux/futex.h>
+#include <sched.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+	BACKOFF_NS = 800,
+	BACKOFF_ROUNDS = 64, /* two units each: about 100 µs */
+};
+
+static long futex_wait(_Atomic uint32_t *word, uint32_t value, int64_t deadline_ns)
+{
+	struct timespec at = {
+	    .tv_sec = (time_t)(deadline_ns / 1000000000),
+	    .tv_nsec = (long)(deadline_ns % 1000000000),
+	};
+
+	return syscall(SYS_futex, word, FUTEX_WAIT_BITSET_PRIVATE, value,
+	               deadline_ns == INT64_MAX ? NULL : &at, NULL, FUTEX_BITSET_MATCH_ANY);
+}
+
+static void futex_wake(_Atomic uint32_t *word)
+{
+	syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+}
+
+static int64_t read_clock(clockid_t id)
+{
+	struct timespec ts;
+
+	clock_gettime(id, &ts);
+	return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
+}
+
+int64_t wq__clock_now(void)
+{
+	return read_clock(CLOCK_MONOTONIC);
+}
+
+int64_t wq__clock_coarse(void)
+{
+	return read_clock(CLOCK_MONOTONIC_COARSE);
+}
+
+int wq__cpus(void)
+{
+	cpu_set_t set;
+
+	/* Fails on machines with more than 1,024 CPUs: those have more than one. */
+	if (sched_getaffinity(0, sizeof set, &set) != 0)
+		return 2;
+	return CPU_COUNT(&set);
+}
+
+uint32_t wq__pauses_for(int64_t ns)
+{
+	enum { TRIES = 3, PAUSES = 32 };
+	int64_t best = INT64_MAX;
+
+	/* A pause takes between 10 and 140 cycles, by model; the best of three is not preempted. */
+	for (int t = 0; t < TRIES; t++) {
+		int64_t start = wq__clock_now();
+
+		for (int i = 0; i < PAUSES; i++)
+			WQ__PAUSE();
+		int64_t took = wq__clock_now() - start;
+
+		if (took < best)
+			best = took;
+	}
+	if (best < 1)
+		best = 1;
+
+	int64_t n = ns * PAUSES / best;
+
+	return n < 1 ? 1 : n > 1000000 ? 1000000 : (uint32_t)n;
+}
+
+void wq__lock_init(wq__lock *l)
+{
+	atomic_init(&l->word, 0);
+	l->pauses = wq__cpus() > 1 ? wq__pauses_for(BACKOFF_NS) : 0;
+}
+
+void wq__lock_slow(wq__lock *l)
+{
+	uint32_t n = l->pauses;
+
+	for (int round = 0; n > 0 && round < BACKOFF_ROUNDS; round++) {
+		uint32_t free_word = 0;
+
+		for (uint32_t i = 0; i < n; i++)
+			WQ__PAUSE();
+		if (atomic_load_explicit(&l->word, memory_order_relaxed) == 0 &&
+		    atomic_compare_exchange_strong_explicit(&l->word, &free_word, 1, memory_order_acquire,
+		                                            memory_order_relaxed))
+			return;
+		n = 2 * l->pauses;
+	}
+	/* Whoever has slept takes the lock as 2: others may sleep still. */
+	while (atomic_exchange_explicit(&l->word, 2, memory_order_acquire) != 0)
+		futex_wait(&l->word, 2, INT64_MAX);
+}
+
+void wq__lock_wake(wq__lock *l)
+{
+	futex_wake(&l->word);
+}
+
+bool wq__parker_poll(wq__parker *p, uint32_t pauses)
+{
+	for (uint32_t i = 0; i < pauses; i++) {
+		if (wq__parker_is_set(p))
+			return true;
+		WQ__PAUSE();
+	}
+	return wq__parker_is_set(p);
+}
+
+bool wq__parker_sleep(wq__parker *p, int64_t deadline_ns)
+{
+	uint32_t waiting = 0;
+
+	/* acquire on failure: it was set, pairs with the release in wq__parker_set() */
+	if (!atomic_compare_exchange_strong_explicit(&p->word, &waiting, 2, memory_order_acquire,
+	                                             memory_order_acquire) &&
+	    waiting == 1)
+		return true;
+	for (;;) {
+		long rc = futex_wait(&p->word, 2, deadline_ns);
+
+		if (wq__parker_is_set(p))
+			return true;
+		if (rc != 0 && errno == ETIMEDOUT)
+			return false;
+	}
+}
+
+bool wq__parker_set(wq__parker *p)
+{
+	/* release: pairs with the acquire in poll and sleep */
+	return atomic_exchange_explicit(&p->word, 1, memory_order_release) == 2;
+}
+
+void wq__parker_wake(wq__parker *p)
+{
+	futex_wake(&p->word);
+}

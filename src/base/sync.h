@@ -1,0 +1,113 @@
+/*
+ * Locks, sleeping and waking: the only place that knows about futexes.
+ *
+ * A lock that backs off before it sleeps, and a parker: a word on a waiting
+ * thread's own stack that others set. With WQ_SIM the functions are supplied
+ * by the deterministic scheduler of tests/sim, so that the library's own code
+ * runs there unchanged.
+ *
+ *   what          | where it sleeps      | who wakes it
+ *   --------------+----------------------+---------------------------
+ *   wq__lock      | on the lock's word   | the release that finds sleepers
+ *   wq__parker    | on the parker's word | wq__parker_set, then _wake if it says so
+ */
+#ifndef WQ_BASE_SYNC_H
+#define WQ_BASE_SYNC_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#if defined(__x86_64__) || defined(__i386__)
+#define WQ__PAUSE() __builtin_ia32_pause()
+#elif defined(__aarch64__)
+#define WQ__PAUSE() __asm__ volatile("isb" ::: "memory")
+#else
+#define WQ__PAUSE() atomic_signal_fence(memory_order_seq_cst)
+#endif
+
+/*
+ * word: 0 free, 1 held, 2 held and somebody may sleep on it.
+ *
+ * A thread that finds it held does not queue up: it stays away for a while
+ * that is long compared with what the holder does (see sync.c). So two busy
+ * threads take turns of many operations each, and the cache lines behind the
+ * lock move once a turn instead of once an operation.
+ */
+typedef struct wq__lock {
+	_Atomic uint32_t word; /* A */
+	uint32_t pauses;       /* I: pauses in the first back-off; 0: only one CPU, sleep at once */
+} wq__lock;
+
+/*
+ * 0 waiting, 1 set, 2 asleep in the kernel. The setter writes 1 while it holds
+ * the lock that guards the list the parker stands in; the owner alone moves
+ * 0 to 2. Once set, the owner may return and its stack be gone: the setter
+ * must not read it again. Waking an address that is gone is harmless.
+ */
+typedef struct wq__parker {
+	_Atomic uint32_t word; /* A */
+} wq__parker;
+
+/* CPUs that this process may run on, at least 1. */
+int wq__cpus(void);
+
+/* How many pauses take about `ns` nanoseconds on this machine, at least 1. */
+uint32_t wq__pauses_for(int64_t ns);
+
+/* CLOCK_MONOTONIC, and its cheap sibling that ticks every few milliseconds. */
+int64_t wq__clock_now(void);
+int64_t wq__clock_coarse(void);
+
+void wq__lock_init(wq__lock *l);
+
+static inline void wq__parker_init(wq__parker *p)
+{
+	atomic_init(&p->word, 0);
+}
+
+/* Poll for up to `pauses` pauses. True: it was set. */
+bool wq__parker_poll(wq__parker *p, uint32_t pauses);
+
+/* Sleep until it is set, or until CLOCK_MONOTONIC reaches deadline_ns. True: it was set. */
+bool wq__parker_sleep(wq__parker *p, int64_t deadline_ns);
+
+/* Is it set? */
+static inline bool wq__parker_is_set(wq__parker *p)
+{
+	return atomic_load_explicit(&p->word, memory_order_acquire) == 1;
+}
+
+/* Set it. True: its owner sleeps, and wq__parker_wake() is due. */
+bool wq__parker_set(wq__parker *p);
+void wq__parker_wake(wq__parker *p);
+
+#ifdef WQ_SIM
+
+void wq__lock_acquire(wq__lock *l);
+void wq__lock_release(wq__lock *l);
+
+#else
+
+void wq__lock_slow(wq__lock *l);
+void wq__lock_wake(wq__lock *l);
+
+static inline void wq__lock_acquire(wq__lock *l)
+{
+	uint32_t free_word = 0;
+
+	/* acquire: pairs with the release below */
+	if (!atomic_compare_exchange_strong_explicit(&l->word, &free_word, 1, memory_order_acquire,
+	                                             memory_order_relaxed))
+		wq__lock_slow(l);
+}
+
+static inline void wq__lock_release(wq__lock *l)
+{
+	/* release: pairs with the acquire of the next holder */
+	if (atomic_exchange_explicit(&l->word, 0, memory_order_release) == 2)
+		wq__lock_wake(l);
+}
+
+#endif
+#endif

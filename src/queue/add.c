@@ -1,0 +1,144 @@
+/* Keys come in: one look-up decides between queued, merged and marked. */
+#include <string.h>
+
+#include "queue/memory.h"
+
+enum { AHEAD = 8 }; /* add_many hashes and prefetches so many keys at a time */
+
+static int add_known(struct wq__memory *m, struct wq__entry *e)
+{
+	unsigned state = wq__entry_state(e);
+
+	if (state & WQ_STATE_QUEUED) {
+		if (wq__unlikely(m->order.touch != NULL))
+			m->order.touch(m->order.ctx, &e->u.node);
+		return WQ_MERGED;
+	}
+	if (state & WQ_STATE_DIRTY)
+		return WQ_MERGED;
+	wq__entry_set_state(e, state | WQ_STATE_DIRTY);
+	e->added_ns = wq__stamp(m);
+	m->ndirty++;
+	return WQ_MARKED;
+}
+
+static int add_new(struct wq__memory *m, wq__place at, uint32_t hash, const void *key, size_t len)
+{
+	struct wq__entry *e;
+	uint32_t id;
+
+	if (wq__unlikely(m->max_keys > 0 && m->table.n >= m->max_keys))
+		return WQ_EFULL;
+	e = wq__slab_alloc(&m->slab, wq__entry_size(len, m->room), &id);
+	if (wq__unlikely(!e))
+		return WQ_ENOMEM;
+	if (wq__unlikely(wq__table_insert(&m->table, at, (uint64_t)hash << 32 | id) < 0)) {
+		wq__slab_free(&m->slab, id);
+		return WQ_ENOMEM;
+	}
+	e->added_ns = wq__stamp(m);
+	e->hash = hash;
+	e->failures = 0;
+	e->len_state = (uint32_t)len << 8;
+	if (len > 0)
+		memcpy(e->key, key, len);
+	e->key[len] = '\0';
+	if (wq__unlikely(m->room > 0))
+		memset((char *)e + wq__entry_room_offset(len), 0, m->room);
+	wq__ready_push(m, e, id, WQ_TAIL);
+	return WQ_QUEUED;
+}
+
+static inline int add_locked(struct wq__memory *m, uint32_t hash, const void *key, size_t len)
+{
+	wq__place at = wq__table_seek(&m->table, hash);
+	uint64_t slot;
+
+	if (wq__unlikely(m->flags & WQ__SHUT))
+		return WQ_ESHUTDOWN;
+	for (; (slot = at.page->slot[at.index]) != 0 && (uint32_t)(slot >> 32) == hash; at.index++) {
+		struct wq__entry *e = wq__entry_at(m, (uint32_t)slot);
+
+		if (wq__entry_len(e) == len && (len == 0 || memcmp(e->key, key, len) == 0)) {
+			if (WQ__BUG(TWO_WORKERS) && wq__entry_state(e) == WQ_STATE_RUNNING) {
+				m->nrunning--;
+				wq__ready_push(m, e, (uint32_t)slot, WQ_TAIL);
+				return WQ_QUEUED;
+			}
+			return add_known(m, e);
+		}
+	}
+	return add_new(m, at, hash, key, len);
+}
+
+int wq__mem_add(void *state, const void *key, size_t len)
+{
+	struct wq__memory *m = state;
+	struct wq__waiter *w = NULL;
+	uint32_t hash = wq__hash_of(m, key, len);
+
+	wq__lock_acquire(&m->lock);
+
+	int rc = add_locked(m, hash, key, len);
+
+	if (rc == WQ_QUEUED && !WQ__BUG(ADD_NO_WAKE))
+		w = wq__pick(m);
+	wq__lock_release(&m->lock);
+	wq__wake(w);
+	return rc;
+}
+
+static int check_key(const wq_key *k)
+{
+	if (!k->key && k->len > 0)
+		return WQ_EINVAL;
+	return k->len > WQ_KEY_MAX ? WQ_ETOOLONG : WQ_OK;
+}
+
+/* Hashes up to AHEAD keys and asks for the memory that their look-ups will touch. */
+static size_t look_ahead(struct wq__memory *m, const wq_key *keys, size_t n, uint32_t *hash)
+{
+	size_t ahead = n < AHEAD ? n : AHEAD;
+
+	for (size_t i = 0; i < ahead; i++) {
+		if (check_key(&keys[i]) != WQ_OK)
+			continue;
+		hash[i] = wq__hash_of(m, keys[i].key, keys[i].len);
+
+		const struct wq__page *p = wq__table_page(&m->table, hash[i]);
+
+		wq__prefetch(&p->slot[wq__page_home(p, hash[i])]);
+	}
+	return ahead;
+}
+
+int wq__mem_add_many(void *state, const wq_key *keys, size_t n, int *outcomes)
+{
+	struct wq__memory *m = state;
+	struct wq__wakes wakes;
+	int accepted = 0;
+
+	for (size_t done = 0; done < n;) {
+		size_t stop = n - done < WQ__HOLD_MAX ? n : done + WQ__HOLD_MAX;
+
+		wq__lock_acquire(&m->lock);
+		while (done < stop) {
+			uint32_t hash[AHEAD];
+			size_t ahead = look_ahead(m, keys + done, stop - done, hash);
+
+			for (size_t i = 0; i < ahead; i++, done++) {
+				int rc = check_key(&keys[done]);
+
+				if (rc == WQ_OK)
+					rc = add_locked(m, hash[i], keys[done].key, keys[done].len);
+				accepted += rc > 0;
+				if (outcomes)
+					outcomes[done] = rc;
+			}
+		}
+		wq__pick_many(m, &wakes);
+		wq__lock_release(&m->lock);
+		wq__wake_many(&wakes);
+	}
+	return accepted;
+}

@@ -1,0 +1,349 @@
+/*
+ * Keys go out and come back: get, done, both in one step, requeue.
+ *
+ * An item names its slot in the table, hash and id. Done looks for exactly
+ * this slot, without touching the memory behind it; if it is there the entry
+ * is live, and its token tells whether this hold is the current one.
+ */
+#include <string.h>
+
+#include "queue/memory.h"
+
+/* A node of the user's order, back to the id that names it. */
+static uint32_t id_of(const struct wq__memory *m, const struct wq__entry *e)
+{
+	wq__place at = wq__table_seek(&m->table, e->hash);
+
+	while (wq__entry_at(m, (uint32_t)at.page->slot[at.index]) != e)
+		at.index++;
+	return (uint32_t)at.page->slot[at.index];
+}
+
+static inline uint32_t pop_fifo(struct wq__memory *m)
+{
+	uint32_t id = m->head;
+	const struct wq__entry *e = wq__entry_at(m, id);
+
+	m->head = e->u.line.next;
+	if (m->head == 0) {
+		m->tail = 0;
+		return id;
+	}
+	/*
+	 * The successor was asked for when this key's predecessor was popped. Now
+	 * ask for what its own pop and done will touch.
+	 */
+	const struct wq__entry *succ = wq__entry_at(m, m->head);
+	const struct wq__page *p = wq__table_page(&m->table, succ->hash);
+
+	wq__prefetch(&p->slot[wq__page_home(p, succ->hash)]);
+	if (succ->u.line.next)
+		wq__prefetch(wq__entry_at(m, succ->u.line.next));
+	return id;
+}
+
+/* Hand out the next ready key; there is one. */
+static inline void take(struct wq__memory *m, wq_item *item, size_t item_size)
+{
+	uint32_t id;
+	struct wq__entry *e;
+
+	if (wq__unlikely(m->flags & WQ__ORDERED)) {
+		e = wq__container_of(m->order.pop(m->order.ctx), struct wq__entry, u.node);
+		id = id_of(m, e);
+	} else {
+		id = pop_fifo(m);
+		e = wq__entry_at(m, id);
+	}
+	m->nready--;
+	m->nrunning++;
+	wq__entry_set_state(e, WQ_STATE_RUNNING);
+	e->u.hold.token = ++m->token;
+	e->u.hold.since_ns = e->added_ns;
+	if (wq__unlikely(m->token % WQ__SAMPLE == 0)) {
+		m->sample = m->token;
+		m->sample_start_ns = wq__clock_now();
+	}
+	*item = (wq_item){
+	    .key = e->key,
+	    .len = wq__entry_len(e),
+	    .token = m->token,
+	    .added_ns = e->added_ns,
+	    .attempts = e->failures + 1,
+	    .owner = m,
+	    .slot = (uint64_t)e->hash << 32 | id,
+	};
+	if (wq__unlikely(item_size > sizeof *item))
+		memset(item + 1, 0, item_size - sizeof *item);
+}
+
+/* The entry of a held item and where it stands, or NULL and why. */
+static inline struct wq__entry *held(struct wq__memory *m, const wq_item *item, wq__place *at,
+                                     int *why)
+{
+	struct wq__entry *e;
+
+	if (wq__unlikely(item->owner != m)) {
+		*why = item->owner ? WQ_EOTHERQUEUE : WQ_ESTALE;
+		return NULL;
+	}
+	*why = WQ_ESTALE;
+	if (wq__unlikely(!wq__table_find_slot(&m->table, item->slot, at)))
+		return NULL;
+	e = wq__entry_at(m, (uint32_t)item->slot);
+	if (!(wq__entry_state(e) & WQ_STATE_RUNNING))
+		return NULL;
+	if (e->u.hold.token != item->token && !WQ__BUG(STALE_DONE))
+		return NULL;
+	return e;
+}
+
+/* WQ_OK, WQ_QUEUED, or an error. */
+static inline int done_locked(struct wq__memory *m, const wq_item *item)
+{
+	wq__place at;
+	int why;
+	struct wq__entry *e = held(m, item, &at, &why);
+	uint32_t id = (uint32_t)item->slot;
+	bool back;
+
+	if (wq__unlikely(!e))
+		return why;
+	if (wq__unlikely(item->token == m->sample))
+		wq__sample_end(m);
+	m->nrunning--;
+	back = wq__entry_state(e) & WQ_STATE_DIRTY;
+	if (wq__unlikely(back)) {
+		m->ndirty--;
+		if (WQ__BUG(LOST_READD) || (WQ__BUG(SHUTDOWN_DROPS_DIRTY) && m->flags & WQ__SHUT))
+			back = false;
+	}
+	if (wq__unlikely(back)) {
+		wq__ready_push(m, e, id, WQ_TAIL);
+	} else {
+		wq__table_remove(&m->table, at);
+		wq__slab_free(&m->slab, id);
+	}
+	if (wq__unlikely(m->flags & WQ__WATCHED))
+		wq__watch_hold_end(m, id, WQ__ENDED, !back);
+	return back ? WQ_QUEUED : WQ_OK;
+}
+
+int wq__mem_get(void *state, wq_item *item, int64_t deadline_ns)
+{
+	struct wq__memory *m = state;
+	struct wq__waiter *w = NULL;
+	int rc = WQ_OK;
+
+	wq__lock_acquire(&m->lock);
+	if (m->nready == 0)
+		rc = wq__await_ready(m, deadline_ns);
+	if (wq__likely(rc == WQ_OK))
+		take(m, item, sizeof *item);
+	if (!WQ__BUG(WAKE_NOT_PASSED))
+		w = wq__pick(m);
+	wq__lock_release(&m->lock);
+	wq__wake(w);
+	return rc;
+}
+
+int wq__mem_done(void *state, const wq_item *item)
+{
+	struct wq__memory *m = state;
+	struct wq__waiter *w = NULL;
+
+	wq__lock_acquire(&m->lock);
+
+	int rc = done_locked(m, item);
+
+	if (rc == WQ_QUEUED && !WQ__BUG(READD_NO_WAKE))
+		w = wq__pick(m);
+	wq__lock_release(&m->lock);
+	wq__wake(w);
+	return rc;
+}
+
+int wq__mem_next(void *state, wq_item *item, int64_t deadline_ns)
+{
+	struct wq__memory *m = state;
+	struct wq__waiter *w = NULL;
+
+	wq__lock_acquire(&m->lock);
+
+	int rc = done_locked(m, item);
+
+	if (wq__likely(rc >= 0)) {
+		rc = WQ_OK;
+		if (m->nready == 0)
+			rc = wq__await_ready(m, deadline_ns);
+		if (wq__likely(rc == WQ_OK))
+			take(m, item, sizeof *item);
+		if (!WQ__BUG(WAKE_NOT_PASSED))
+			w = wq__pick(m);
+	}
+	wq__lock_release(&m->lock);
+	wq__wake(w);
+	return rc;
+}
+
+static wq_item *item_at(const wq_item *items, size_t item_size, size_t i)
+{
+	return (wq_item *)(uintptr_t)((const char *)items + i * item_size);
+}
+
+/* Let go of the lock for a moment, as calls on many keys must. */
+static void breathe(struct wq__memory *m)
+{
+	struct wq__wakes wakes;
+
+	wq__pick_many(m, &wakes);
+	wq__lock_release(&m->lock);
+	wq__wake_many(&wakes);
+	wq__lock_acquire(&m->lock);
+}
+
+/* Some keys are ready. Takes what there is, at most max; the lock is held before and after. */
+static int take_many(struct wq__memory *m, wq_item *items, size_t item_size, size_t max)
+{
+	size_t n = 0;
+
+	while (n < max && m->nready > 0) {
+		take(m, item_at(items, item_size, n), item_size);
+		if (++n % WQ__HOLD_MAX == 0)
+			breathe(m);
+	}
+	return (int)n;
+}
+
+/* How many are done; *first_error is set by the first that is not. */
+static int done_some(struct wq__memory *m, const wq_item *items, size_t item_size, size_t n,
+                     int *outcomes, int *first_error)
+{
+	int done = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		int rc = done_locked(m, item_at(items, item_size, i));
+
+		if (outcomes)
+			outcomes[i] = rc;
+		if (rc >= 0)
+			done++;
+		else if (*first_error == WQ_OK)
+			*first_error = rc;
+		if ((i + 1) % WQ__HOLD_MAX == 0)
+			breathe(m);
+	}
+	return done;
+}
+
+static int get_some(struct wq__memory *m, wq_item *items, size_t item_size, size_t max,
+                    int64_t deadline_ns)
+{
+	int rc = m->nready > 0 ? WQ_OK : wq__await_ready(m, deadline_ns);
+
+	return rc == WQ_OK ? take_many(m, items, item_size, max) : rc;
+}
+
+/* The end of every call on many keys. */
+static void leave(struct wq__memory *m, bool got)
+{
+	struct wq__wakes wakes = {.n = 0};
+
+	if (!(got && WQ__BUG(MANY_NOT_PASSED)))
+		wq__pick_many(m, &wakes);
+	wq__lock_release(&m->lock);
+	wq__wake_many(&wakes);
+}
+
+int wq__mem_get_many(void *state, wq_item *items, size_t item_size, size_t max,
+                     int64_t deadline_ns)
+{
+	struct wq__memory *m = state;
+
+	wq__lock_acquire(&m->lock);
+
+	int rc = get_some(m, items, item_size, max, deadline_ns);
+
+	leave(m, true);
+	return rc;
+}
+
+int wq__mem_done_many(void *state, const wq_item *items, size_t item_size, size_t n,
+                      int *outcomes)
+{
+	struct wq__memory *m = state;
+	int error = WQ_OK;
+
+	wq__lock_acquire(&m->lock);
+
+	int done = done_some(m, items, item_size, n, outcomes, &error);
+
+	leave(m, false);
+	return done;
+}
+
+int wq__mem_next_many(void *state, wq_item *items, size_t item_size, size_t n, size_t max,
+                      int64_t deadline_ns)
+{
+	struct wq__memory *m = state;
+	int rc = WQ_OK;
+
+	wq__lock_acquire(&m->lock);
+	done_some(m, items, item_size, n, NULL, &rc);
+	if (rc == WQ_OK)
+		rc = get_some(m, items, item_size, max, deadline_ns);
+	leave(m, true);
+	return rc;
+}
+
+int wq__mem_requeue(void *state, const wq_item *item, enum wq_where where)
+{
+	struct wq__memory *m = state;
+	struct wq__waiter *w = NULL;
+	wq__place at;
+	int rc;
+
+	wq__lock_acquire(&m->lock);
+
+	struct wq__entry *e = held(m, item, &at, &rc);
+
+	if (e) {
+		if (wq__entry_state(e) & WQ_STATE_DIRTY)
+			m->ndirty--;
+		m->nrunning--;
+		e->added_ns = e->u.hold.since_ns;
+		wq__ready_push(m, e, (uint32_t)item->slot, where);
+		if (m->flags & WQ__WATCHED)
+			wq__watch_hold_end(m, (uint32_t)item->slot, WQ__GIVEN_BACK, false);
+		if (!WQ__BUG(REQUEUE_NO_WAKE))
+			w = wq__pick(m);
+		rc = WQ_QUEUED;
+	}
+	wq__lock_release(&m->lock);
+	wq__wake(w);
+	return rc;
+}
+
+/* Holds have no end of their own here, so extend and lost only look. */
+static int look_at_hold(struct wq__memory *m, const wq_item *item)
+{
+	wq__place at;
+	int rc;
+
+	wq__lock_acquire(&m->lock);
+	if (held(m, item, &at, &rc))
+		rc = WQ_OK;
+	wq__lock_release(&m->lock);
+	return rc;
+}
+
+int wq__mem_extend(void *state, const wq_item *item, int64_t span_ns)
+{
+	(void)span_ns;
+	return look_at_hold(state, item);
+}
+
+int wq__mem_lost(void *state, const wq_item *item)
+{
+	return look_at_hold(state, item);
+}

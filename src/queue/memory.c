@@ -1,0 +1,137 @@
+/* Opening and closing the memory engine, its table of functions, and what orders may ask. */
+#include "queue/memory.h"
+
+#include <string.h>
+
+#include "time/clock.h"
+
+/* How long a Get polls before it sleeps, if that is left to the queue. */
+static const int64_t spin_start_ns = 30 * WQ_MICROSECOND;
+static const int64_t spin_max_ns = 50 * WQ_MICROSECOND;
+static const int64_t spin_min_ns = 2 * WQ_MICROSECOND;
+
+static void spin_init(struct wq__memory *m, int64_t spin_ns)
+{
+	if (spin_ns == WQ_SPIN_NEVER || wq__cpus() == 1)
+		return;
+	if (spin_ns > 0) {
+		m->spin_pauses = m->spin_min = m->spin_max = wq__pauses_for(spin_ns);
+		return;
+	}
+	m->spin_max = wq__pauses_for(spin_max_ns);
+	m->spin_pauses = (uint32_t)(m->spin_max * spin_start_ns / spin_max_ns);
+	m->spin_min = (uint32_t)(m->spin_max * spin_min_ns / spin_max_ns) + 1;
+}
+
+static int mem_open(wq *q, const wq_options *o, void **state)
+{
+	struct wq__memory *m = wq__alloc(o->allocator, sizeof *m, 64);
+
+	(void)q;
+	if (!m)
+		return WQ_ENOMEM;
+	memset(m, 0, sizeof *m);
+	wq__lock_init(&m->lock);
+	m->allocator = *o->allocator;
+	m->clock = *o->clock;
+	m->real_clock = m->clock.now == wq__clock_real.now;
+	if (!m->real_clock || o->name)
+		m->flags |= WQ__EXACT;
+	if (o->order) {
+		m->order = *o->order;
+		m->room = o->order->room;
+		m->flags |= WQ__ORDERED;
+	}
+	m->max_keys = o->max_keys;
+	m->width = UINT32_MAX;
+	m->fd_poll = m->fd_event = -1;
+	spin_init(m, o->spin_ns);
+	wq__hash_init(&m->hash_key, o->seed);
+	wq__slab_init(&m->slab, &m->allocator);
+	if (wq__table_init(&m->table, &m->slab, &m->allocator) < 0) {
+		wq__slab_release(&m->slab);
+		wq__free(o->allocator, m, sizeof *m);
+		return WQ_ENOMEM;
+	}
+	*state = m;
+	return WQ_OK;
+}
+
+static int mem_close(void *state)
+{
+	struct wq__memory *m = state;
+	wq_allocator a = m->allocator;
+
+	wq__lock_acquire(&m->lock);
+
+	bool busy = m->nrunning > 0 || m->inside > 0;
+	int left = m->table.n > INT_MAX ? INT_MAX : (int)m->table.n;
+
+	wq__lock_release(&m->lock);
+	if (busy)
+		return WQ_EBUSY;
+	wq__fd_close(m);
+	if (m->order.free)
+		m->order.free(m->order.ctx);
+	wq__table_release(&m->table);
+	wq__slab_release(&m->slab);
+	wq__free(&a, m, sizeof *m);
+	return left;
+}
+
+const wq_engine wq__memory_engine = {
+    .version = WQ_ENGINE_VERSION,
+    .size = sizeof(wq_engine),
+    .name = "memory",
+    .open = mem_open,
+    .close = mem_close,
+    .add = wq__mem_add,
+    .add_many = wq__mem_add_many,
+    .get = wq__mem_get,
+    .get_many = wq__mem_get_many,
+    .interrupt = wq__mem_interrupt,
+    .done = wq__mem_done,
+    .done_many = wq__mem_done_many,
+    .next = wq__mem_next,
+    .next_many = wq__mem_next_many,
+    .requeue = wq__mem_requeue,
+    .extend = wq__mem_extend,
+    .lost = wq__mem_lost,
+    .wait_idle = wq__mem_wait_idle,
+    .wait_key = wq__mem_wait_key,
+    .shutdown = wq__mem_shutdown,
+    .shutting_down = wq__mem_shutting_down,
+    .drain = wq__mem_drain,
+    .len = wq__mem_len,
+    .state = wq__mem_state,
+    .walk = wq__mem_walk,
+    .fd = wq__mem_fd,
+    .clock_changed = wq__mem_clock_changed,
+};
+
+static const struct wq__entry *entry_of(const wq_node *node)
+{
+	return (const struct wq__entry *)(const void *)((const char *)node -
+	                                                offsetof(struct wq__entry, u.node));
+}
+
+const void *wq_node_key(const wq_node *node, size_t *len)
+{
+	const struct wq__entry *e = entry_of(node);
+
+	if (len)
+		*len = wq__entry_len(e);
+	return e->key;
+}
+
+int64_t wq_node_added_ns(const wq_node *node)
+{
+	return entry_of(node)->added_ns;
+}
+
+void *wq_node_room(wq_node *node)
+{
+	struct wq__entry *e = wq__container_of(node, struct wq__entry, u.node);
+
+	return (char *)e + wq__entry_room_offset(wq__entry_len(e));
+}

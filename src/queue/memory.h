@@ -1,0 +1,284 @@
+/*
+ * The memory engine: its one struct, and what its files share.
+ *
+ *   add.c     add, add_many                 wait.c   sleeping and waking
+ *   get.c     get, done, next, requeue      stop.c   shutdown, drain, waiting for idle or a key
+ *   look.c    len, state, walk              fd.c     the descriptor for event loops
+ *   memory.c  open, close, the table of functions
+ *
+ * One lock protects everything, so there is no lock order inside the engine,
+ * and counts are simply consistent. No callback but clock, allocator and
+ * order runs under it.
+ *
+ * Wake-ups. A Get with nothing to do stands in `gets` with a parker on its own
+ * stack. Whoever changes the queue calls wq__pick() before it unlocks, which
+ * takes one waiter off the list, marks it, and counts it in `inflight` until
+ * it holds the lock again. The invariant, at every unlock:
+ *
+ *     ready keys (or kept interrupts) and waiting Gets  =>  inflight >= 1
+ *
+ * so no ready key is left beside sleepers unless one of them is on its way.
+ * All of it happens under the lock: no argument about memory order is needed.
+ */
+#ifndef WQ_QUEUE_MEMORY_H
+#define WQ_QUEUE_MEMORY_H
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <wq/engine.h>
+
+#include "base/bug.h"
+#include "base/compiler.h"
+#include "base/hash.h"
+#include "base/slab.h"
+#include "base/sync.h"
+#include "queue/entry.h"
+#include "queue/table.h"
+
+enum {
+	/* Calls on many keys let go of the lock at least this often. */
+	WQ__HOLD_MAX = 256,
+	/* How many waiters one call wakes itself; each of them wakes the next. */
+	WQ__WAKE_MAX = 8,
+	/* One hold in so many is timed, to learn how long handlers take. */
+	WQ__SAMPLE = 64,
+};
+
+/* A thread inside a blocking Get. On its stack; guarded by the lock but for the parker. */
+struct wq__waiter {
+	struct wq__waiter *next, *prev;
+	wq__parker parker;
+};
+
+/* A thread that waits for something other than a key: in stop.c. */
+struct wq__watcher;
+
+enum wq__flags {
+	WQ__SHUT = 1,     /* no more adds */
+	WQ__WATCHED = 2,  /* somebody waits for idleness, a drain, or one key */
+	WQ__FD = 4,       /* there is a descriptor */
+	WQ__ORDERED = 8,  /* the order is the user's */
+	WQ__EXACT = 16,   /* stamps are taken from the queue's clock, not from the coarse one */
+};
+
+struct wq__memory {
+	/* What every operation touches: one cache line. */
+	wq__lock lock;
+	uint32_t nready;           /* L: keys in line */
+	uint32_t nrunning;         /* L: keys that are held */
+	uint32_t head, tail;       /* L: FIFO, ids */
+	uint64_t token;            /* L: the last one given */
+	struct wq__waiter *gets;   /* L: waiting Gets, the latest first */
+	uint32_t inflight;         /* L: picked Gets that do not hold the lock yet */
+	uint32_t flags;            /* L: wq__flags */
+	uint64_t sample;           /* L: the token that is being timed */
+
+	wq__table table;           /* L */
+	wq__slab slab;             /* L */
+	uint32_t ndirty;           /* L: keys that are held and will come back */
+	uint32_t interrupts;       /* L: kept for Gets that would block */
+	uint32_t inside;           /* L: threads that wait or walk */
+	uint32_t width;            /* L: how many woken Gets may be under way for ready keys */
+	int64_t sample_start_ns;   /* L */
+	int64_t hold_mean_ns;      /* L: of the timed holds */
+	uint32_t spin_pauses;      /* L: how long the next Get polls; 0: not at all */
+	uint32_t spin_max;         /* I: the adaptive budget's bounds; equal: a fixed budget */
+	uint32_t spin_min;         /* I */
+	_Atomic(struct wq__waiter *) spinner; /* A, relaxed: at most one Get polls; a hint only */
+	struct wq__watcher *watchers;         /* L */
+	int fd_poll, fd_event;     /* L: -1 until asked for */
+	bool fd_readable;          /* L */
+
+	uint64_t max_keys;         /* I: 0: no bound */
+	size_t room;               /* I: the order's bytes beside each key */
+	wq_order order;            /* I */
+	wq_clock clock;            /* I */
+	bool real_clock;           /* I: the clock is CLOCK_MONOTONIC */
+	wq_allocator allocator;    /* I */
+	wq__hash_key hash_key;     /* I */
+};
+
+/* What is to be woken once the lock is released. */
+struct wq__wakes {
+	uint32_t n;
+	struct wq__waiter *list[WQ__WAKE_MAX];
+};
+
+/* memory.c */
+extern const wq_engine wq__memory_engine;
+
+/* add.c */
+int wq__mem_add(void *state, const void *key, size_t len);
+int wq__mem_add_many(void *state, const wq_key *keys, size_t n, int *outcomes);
+
+/* get.c */
+int wq__mem_get(void *state, wq_item *item, int64_t deadline_ns);
+int wq__mem_get_many(void *state, wq_item *items, size_t item_size, size_t max,
+                     int64_t deadline_ns);
+int wq__mem_done(void *state, const wq_item *item);
+int wq__mem_done_many(void *state, const wq_item *items, size_t item_size, size_t n,
+                      int *outcomes);
+int wq__mem_next(void *state, wq_item *item, int64_t deadline_ns);
+int wq__mem_next_many(void *state, wq_item *items, size_t item_size, size_t n, size_t max,
+                      int64_t deadline_ns);
+int wq__mem_requeue(void *state, const wq_item *item, enum wq_where where);
+int wq__mem_extend(void *state, const wq_item *item, int64_t span_ns);
+int wq__mem_lost(void *state, const wq_item *item);
+
+/* wait.c */
+struct wq__waiter *wq__pick_slow(struct wq__memory *m);
+int wq__await_ready(struct wq__memory *m, int64_t deadline_ns);
+void wq__wake_all_gets(struct wq__memory *m);
+int64_t wq__park_deadline(struct wq__memory *m, int64_t deadline_ns);
+int wq__mem_interrupt(void *state, int n);
+void wq__sample_end(struct wq__memory *m);
+
+/* stop.c */
+enum wq__ending { WQ__ENDED, WQ__GIVEN_BACK };
+void wq__watch_hold_end(struct wq__memory *m, uint32_t id, enum wq__ending how, bool gone);
+int wq__mem_wait_idle(void *state, int64_t deadline_ns);
+int wq__mem_wait_key(void *state, const void *key, size_t len, int64_t deadline_ns);
+int wq__mem_shutdown(void *state);
+int wq__mem_shutting_down(void *state);
+int wq__mem_drain(void *state, int64_t deadline_ns, const wq_drain_options *options,
+                  wq_report *report);
+int wq__mem_clock_changed(void *state);
+
+/* look.c */
+int64_t wq__mem_len(void *state);
+int wq__mem_state(void *state, const void *key, size_t len);
+int64_t wq__mem_walk(void *state, wq_walk_fn fn, void *ctx);
+
+/* fd.c */
+int wq__mem_fd(void *state);
+void wq__fd_signal(struct wq__memory *m);
+void wq__fd_clear(struct wq__memory *m);
+void wq__fd_close(struct wq__memory *m);
+
+/* ---- small things that several files need, lock held --------------------- */
+
+static inline int64_t wq__now(const struct wq__memory *m)
+{
+	return m->clock.now(m->clock.ctx);
+}
+
+/* When something was added: cheap unless somebody wants it exact. */
+static inline int64_t wq__stamp(const struct wq__memory *m)
+{
+	return m->flags & WQ__EXACT ? wq__now(m) : wq__clock_coarse();
+}
+
+static inline struct wq__entry *wq__entry_at(const struct wq__memory *m, uint32_t id)
+{
+	return wq__slab_at(&m->slab, id);
+}
+
+static inline uint32_t wq__hash_of(const struct wq__memory *m, const void *key, size_t len)
+{
+	return (uint32_t)(wq__hash(&m->hash_key, key, len) >> 32);
+}
+
+/* The id of a key, or 0. */
+static inline uint32_t wq__find(const struct wq__memory *m, uint32_t hash, const void *key,
+                                size_t len)
+{
+	wq__place at = wq__table_seek(&m->table, hash);
+	uint64_t slot;
+
+	while ((slot = at.page->slot[at.index++]) != 0 && (uint32_t)(slot >> 32) == hash) {
+		const struct wq__entry *e = wq__entry_at(m, (uint32_t)slot);
+
+		if (wq__entry_len(e) == len && (len == 0 || memcmp(e->key, key, len) == 0))
+			return (uint32_t)slot;
+	}
+	return 0;
+}
+
+static inline bool wq__idle(const struct wq__memory *m)
+{
+	if (WQ__BUG(DRAIN_ONLY_RUNNING))
+		return m->nrunning == 0;
+	return m->nready == 0 && m->nrunning == 0;
+}
+
+/*
+ * Put a key in line. It counts as ready from now on; whoever calls this calls
+ * wq__pick() before it unlocks.
+ */
+static inline void wq__ready_push(struct wq__memory *m, struct wq__entry *e, uint32_t id,
+                                  enum wq_where where)
+{
+	if (WQ__BUG(PUSH_TO_HEAD))
+		where = WQ_HEAD;
+	wq__entry_set_state(e, WQ_STATE_QUEUED);
+	m->nready++;
+	if (wq__unlikely(m->flags & (WQ__ORDERED | WQ__FD))) {
+		if (m->flags & WQ__FD)
+			wq__fd_signal(m);
+		if (m->flags & WQ__ORDERED) {
+			m->order.push(m->order.ctx, &e->u.node, where);
+			return;
+		}
+	}
+	if (where == WQ_TAIL) {
+		e->u.line.next = 0;
+		e->u.line.prev = m->tail;
+		if (m->tail)
+			wq__entry_at(m, m->tail)->u.line.next = id;
+		else
+			m->head = id;
+		m->tail = id;
+	} else {
+		e->u.line.prev = 0;
+		e->u.line.next = m->head;
+		if (m->head)
+			wq__entry_at(m, m->head)->u.line.prev = id;
+		else
+			m->tail = id;
+		m->head = id;
+	}
+}
+
+/* A waiter that has to be woken after unlocking, or NULL. */
+static inline struct wq__waiter *wq__pick(struct wq__memory *m)
+{
+	return wq__likely(!m->gets) ? NULL : wq__pick_slow(m);
+}
+
+/* The lock is released; the waiter may be gone already, only its address counts. */
+static inline void wq__wake(struct wq__waiter *w)
+{
+	if (wq__unlikely(w != NULL)) {
+		if (WQ__BUG(MARK_AFTER_UNLOCK))
+			wq__parker_set(&w->parker);
+		wq__parker_wake(&w->parker);
+	}
+}
+
+/* As many as there is work for. */
+static inline void wq__pick_many(struct wq__memory *m, struct wq__wakes *wakes)
+{
+	struct wq__waiter *w;
+
+	wakes->n = 0;
+	if (wq__likely(!m->gets))
+		return;
+	for (int i = 0; i < WQ__WAKE_MAX && m->gets; i++) {
+		uint32_t before = m->inflight;
+
+		w = wq__pick_slow(m);
+		if (m->inflight == before)
+			break;
+		if (w)
+			wakes->list[wakes->n++] = w;
+	}
+}
+
+static inline void wq__wake_many(const struct wq__wakes *wakes)
+{
+	for (uint32_t i = 0; i < wakes->n; i++)
+		wq__wake(wakes->list[i]);
+}
+
+#endif

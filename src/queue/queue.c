@@ -1,0 +1,363 @@
+/*
+ * The public calls: check the arguments, turn spans into deadlines, and go
+ * through the engine's table. What every engine would have to check is checked
+ * here, once.
+ */
+#define _POSIX_C_SOURCE 200809L
+#include <wq/queue.h>
+
+#include <limits.h>
+#include <string.h>
+#include <wq/engine.h>
+
+#include "base/alloc.h"
+#include "base/compiler.h"
+#include "queue/memory.h"
+#include "time/clock.h"
+
+enum { NAME_MAX_BYTES = 255 };
+
+struct wq {
+	const wq_engine *engine; /* I */
+	void *state;             /* I: the engine's */
+	wq_clock clock;          /* I */
+	wq_allocator allocator;  /* I */
+	char name[NAME_MAX_BYTES + 1];
+};
+
+/* ---- life ---------------------------------------------------------------- */
+
+static bool all_zero(const uint64_t *words, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (words[i] != 0)
+			return false;
+	return true;
+}
+
+static int check_options(const wq_options *o)
+{
+	if (!all_zero(o->reserved, sizeof o->reserved / sizeof o->reserved[0]))
+		return WQ_EINVAL;
+	if (o->name && strnlen(o->name, NAME_MAX_BYTES + 1) > NAME_MAX_BYTES)
+		return WQ_EINVAL;
+	if (o->engine_options && !o->engine)
+		return WQ_EINVAL;
+	if (o->spin_ns < WQ_SPIN_NEVER || o->spin_ns > WQ_SECOND)
+		return WQ_EINVAL;
+	if (!o->allocator->alloc || !o->allocator->free || !o->clock->now)
+		return WQ_EINVAL;
+	if (o->order && (!o->order->push || !o->order->pop || o->order->room > WQ_ORDER_ROOM_MAX))
+		return WQ_EINVAL;
+	if (o->engine && (o->engine->version != WQ_ENGINE_VERSION || o->engine->size < sizeof(wq_engine)))
+		return WQ_EVERSION;
+	return WQ_OK;
+}
+
+/* On failure o->order is NULL if it is freed already. */
+static int make(wq **out, wq_options *o)
+{
+	wq *q = wq__alloc(o->allocator, sizeof *q, 64);
+	int rc;
+
+	if (!q)
+		return WQ_ENOMEM;
+	memset(q, 0, sizeof *q);
+	q->engine = o->engine ? o->engine : &wq__memory_engine;
+	q->clock = *o->clock;
+	q->allocator = *o->allocator;
+	if (o->name)
+		memcpy(q->name, o->name, strlen(o->name));
+
+	rc = q->engine->open(q, o, &q->state);
+	if (rc < 0)
+		goto no_engine;
+	/* Last: from here on the clock may call the queue. */
+	if (q->clock.watch) {
+		rc = q->clock.watch(q->clock.ctx, q, 1);
+		if (rc < 0)
+			goto no_watch;
+	}
+	*out = q;
+	return WQ_OK;
+no_watch:
+	q->engine->close(q->state);
+	o->order = NULL;
+no_engine:
+	wq__free(o->allocator, q, sizeof *q);
+	return rc;
+}
+
+int wq_new(wq **out, const wq_options *options)
+{
+	wq_options o = options ? *options : (wq_options){0};
+	int rc;
+
+	if (!o.allocator)
+		o.allocator = &wq__default_allocator;
+	if (!o.clock)
+		o.clock = &wq__clock_real;
+	rc = out ? check_options(&o) : WQ_EINVAL;
+	if (rc == WQ_OK)
+		rc = make(out, &o);
+	/* What was handed over is ours even if there is no queue to own it. */
+	if (rc != WQ_OK && o.order && o.order->free)
+		o.order->free(o.order->ctx);
+	return rc;
+}
+
+int wq_free(wq *q)
+{
+	int rc;
+
+	if (!q)
+		return WQ_EINVAL;
+
+	wq_clock clock = q->clock;
+	wq_allocator a = q->allocator;
+
+	/* First: a step of the clock must not find a queue that is half gone. */
+	if (clock.watch)
+		clock.watch(clock.ctx, q, 0);
+	rc = q->engine->close(q->state);
+	if (rc >= 0) {
+		wq__free(&a, q, sizeof *q);
+	} else if (clock.watch) {
+		clock.watch(clock.ctx, q, 1);
+		wq_clock_changed(q);
+	}
+	return rc;
+}
+
+int64_t wq_now(wq *q)
+{
+	return q ? q->clock.now(q->clock.ctx) : WQ_EINVAL;
+}
+
+int wq_clock_changed(wq *q)
+{
+	return q ? q->engine->clock_changed(q->state) : WQ_EINVAL;
+}
+
+/* ---- add ----------------------------------------------------------------- */
+
+static inline int check_key(const wq *q, const void *key, size_t len)
+{
+	if (wq__unlikely(!q || (!key && len > 0)))
+		return WQ_EINVAL;
+	return wq__unlikely(len > WQ_KEY_MAX) ? WQ_ETOOLONG : WQ_OK;
+}
+
+int wq_add(wq *q, const void *key, size_t len)
+{
+	int rc = check_key(q, key, len);
+
+	return wq__likely(rc == WQ_OK) ? q->engine->add(q->state, key, len) : rc;
+}
+
+int wq_add_str(wq *q, const char *key)
+{
+	/* Not strlen: a string without end must not be read to its end. */
+	return key ? wq_add(q, key, strnlen(key, WQ_KEY_MAX + 1)) : WQ_EINVAL;
+}
+
+int wq_add_many(wq *q, const wq_key *keys, size_t n, int *outcomes)
+{
+	if (!q || (!keys && n > 0) || n > INT_MAX)
+		return WQ_EINVAL;
+	return q->engine->add_many(q->state, keys, n, outcomes);
+}
+
+/* ---- get ----------------------------------------------------------------- */
+
+static int64_t deadline_of(wq *q, int64_t timeout_ns)
+{
+	return timeout_ns == WQ_NEVER ? WQ_NEVER : wq_time_add(wq_now(q), timeout_ns > 0 ? timeout_ns : 0);
+}
+
+/* Items of a later version may be longer; they stay aligned. */
+static bool items_ok(const wq_item *items, size_t item_size, size_t n)
+{
+	if (item_size < sizeof(wq_item) || item_size % 8 != 0 || n > INT_MAX)
+		return false;
+	return (items || n == 0) && n <= SIZE_MAX / item_size;
+}
+
+static bool item_ok(const wq_item *it)
+{
+	return it->reserved0 == 0 && (it->reserved[0] | it->reserved[1]) == 0;
+}
+
+static bool all_ok(const wq_item *items, size_t item_size, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (!item_ok((const wq_item *)(const void *)((const char *)items + i * item_size)))
+			return false;
+	return true;
+}
+
+int wq_get(wq *q, wq_item *item)
+{
+	return wq__likely(q && item) ? q->engine->get(q->state, item, WQ_NEVER) : WQ_EINVAL;
+}
+
+int wq_get_until(wq *q, wq_item *item, int64_t deadline_ns)
+{
+	if (!q || !item || deadline_ns < WQ_NOWAIT)
+		return WQ_EINVAL;
+	return q->engine->get(q->state, item, deadline_ns);
+}
+
+int wq_get_for(wq *q, wq_item *item, int64_t timeout_ns)
+{
+	return q && item ? q->engine->get(q->state, item, deadline_of(q, timeout_ns)) : WQ_EINVAL;
+}
+
+int wq_try_get(wq *q, wq_item *item)
+{
+	return wq__likely(q && item) ? q->engine->get(q->state, item, WQ_NOWAIT) : WQ_EINVAL;
+}
+
+int wq_get_many(wq *q, wq_item *items, size_t item_size, size_t max, int64_t deadline_ns)
+{
+	if (!q || max == 0 || !items_ok(items, item_size, max) || deadline_ns < WQ_NOWAIT)
+		return WQ_EINVAL;
+	return q->engine->get_many(q->state, items, item_size, max, deadline_ns);
+}
+
+int wq_interrupt(wq *q, int n)
+{
+	return q && n >= 0 ? q->engine->interrupt(q->state, n) : WQ_EINVAL;
+}
+
+/* ---- done ---------------------------------------------------------------- */
+
+int wq_done(wq *q, const wq_item *item)
+{
+	return wq__likely(q && item && item_ok(item)) ? q->engine->done(q->state, item) : WQ_EINVAL;
+}
+
+int wq_done_many(wq *q, const wq_item *items, size_t item_size, size_t n, int *outcomes)
+{
+	if (!q || !items_ok(items, item_size, n) || !all_ok(items, item_size, n))
+		return WQ_EINVAL;
+	return q->engine->done_many(q->state, items, item_size, n, outcomes);
+}
+
+int wq_next(wq *q, wq_item *item)
+{
+	return wq_next_until(q, item, WQ_NEVER);
+}
+
+int wq_next_until(wq *q, wq_item *item, int64_t deadline_ns)
+{
+	if (wq__unlikely(!q || !item || !item_ok(item) || deadline_ns < WQ_NOWAIT))
+		return WQ_EINVAL;
+	return q->engine->next(q->state, item, deadline_ns);
+}
+
+int wq_next_many(wq *q, wq_item *items, size_t item_size, size_t n, size_t max,
+                 int64_t deadline_ns)
+{
+	if (!q || max == 0 || n > max || !items_ok(items, item_size, max) || deadline_ns < WQ_NOWAIT ||
+	    !all_ok(items, item_size, n))
+		return WQ_EINVAL;
+	return q->engine->next_many(q->state, items, item_size, n, max, deadline_ns);
+}
+
+int wq_requeue(wq *q, const wq_item *item, enum wq_where where)
+{
+	if (!q || !item || !item_ok(item) || (where != WQ_TAIL && where != WQ_HEAD))
+		return WQ_EINVAL;
+	return q->engine->requeue(q->state, item, where);
+}
+
+int wq_extend(wq *q, const wq_item *item, int64_t span_ns)
+{
+	if (!q || !item || !item_ok(item) || span_ns <= 0)
+		return WQ_EINVAL;
+	return q->engine->extend(q->state, item, span_ns);
+}
+
+int wq_lost(wq *q, const wq_item *item)
+{
+	return q && item && item_ok(item) ? q->engine->lost(q->state, item) : WQ_EINVAL;
+}
+
+/* ---- wait and stop ------------------------------------------------------- */
+
+int wq_wait_idle_until(wq *q, int64_t deadline_ns)
+{
+	return q && deadline_ns >= 0 ? q->engine->wait_idle(q->state, deadline_ns) : WQ_EINVAL;
+}
+
+int wq_wait_idle_for(wq *q, int64_t timeout_ns)
+{
+	return q ? q->engine->wait_idle(q->state, deadline_of(q, timeout_ns)) : WQ_EINVAL;
+}
+
+int wq_wait_key_until(wq *q, const void *key, size_t len, int64_t deadline_ns)
+{
+	int rc = check_key(q, key, len);
+
+	if (rc != WQ_OK)
+		return rc;
+	return deadline_ns >= 0 ? q->engine->wait_key(q->state, key, len, deadline_ns) : WQ_EINVAL;
+}
+
+int wq_wait_key_for(wq *q, const void *key, size_t len, int64_t timeout_ns)
+{
+	int rc = check_key(q, key, len);
+
+	if (rc != WQ_OK)
+		return rc;
+	return q->engine->wait_key(q->state, key, len, deadline_of(q, timeout_ns));
+}
+
+int wq_shutdown(wq *q)
+{
+	return q ? q->engine->shutdown(q->state) : WQ_EINVAL;
+}
+
+int wq_shutting_down(wq *q)
+{
+	return q ? q->engine->shutting_down(q->state) : WQ_EINVAL;
+}
+
+int wq_drain_until(wq *q, int64_t deadline_ns, const wq_drain_options *options, wq_report *report)
+{
+	if (!q || deadline_ns < 0)
+		return WQ_EINVAL;
+	if (options && !all_zero(options->reserved, sizeof options->reserved / sizeof options->reserved[0]))
+		return WQ_EINVAL;
+	return q->engine->drain(q->state, deadline_ns, options, report);
+}
+
+int wq_drain_for(wq *q, int64_t timeout_ns, wq_report *report)
+{
+	return q ? q->engine->drain(q->state, deadline_of(q, timeout_ns), NULL, report) : WQ_EINVAL;
+}
+
+/* ---- look ---------------------------------------------------------------- */
+
+int64_t wq_len(wq *q)
+{
+	return q ? q->engine->len(q->state) : WQ_EINVAL;
+}
+
+int wq_state(wq *q, const void *key, size_t len)
+{
+	int rc = check_key(q, key, len);
+
+	return rc == WQ_OK ? q->engine->state(q->state, key, len) : rc;
+}
+
+int64_t wq_walk(wq *q, wq_walk_fn fn, void *ctx)
+{
+	return q && fn ? q->engine->walk(q->state, fn, ctx) : WQ_EINVAL;
+}
+
+int wq_fd(wq *q)
+{
+	return q ? q->engine->fd(q->state) : WQ_EINVAL;
+}

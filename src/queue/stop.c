@@ -1,0 +1,206 @@
+/*
+ * Threads that wait for something other than a key: for the queue to be idle,
+ * for a drain, for one key. They stand in one list and are looked at only when
+ * a hold ends or the queue stops. A watcher stays in the list until it has the
+ * lock again and takes itself out, so whoever holds the lock may walk the list
+ * and wake at the same time.
+ */
+#include "queue/memory.h"
+
+enum watch { FOR_IDLE, FOR_DRAIN, FOR_KEY };
+
+struct wq__watcher {
+	struct wq__watcher *next, *prev;
+	enum watch what;
+	uint32_t id;      /* FOR_KEY: the entry */
+	unsigned holds;   /* FOR_KEY: holds that have to end yet; else 1. 0: its wait is over */
+	bool interrupted; /* FOR_DRAIN: released by a shutdown */
+	wq__parker parker;
+};
+
+static void rouse(struct wq__watcher *w)
+{
+	if (wq__parker_set(&w->parker))
+		wq__parker_wake(&w->parker);
+}
+
+static void link_watcher(struct wq__memory *m, struct wq__watcher *w)
+{
+	w->prev = NULL;
+	w->next = m->watchers;
+	if (m->watchers)
+		m->watchers->prev = w;
+	m->watchers = w;
+	m->flags |= WQ__WATCHED;
+	m->inside++;
+}
+
+static void unlink_watcher(struct wq__memory *m, struct wq__watcher *w)
+{
+	if (w->prev)
+		w->prev->next = w->next;
+	else
+		m->watchers = w->next;
+	if (w->next)
+		w->next->prev = w->prev;
+	if (!m->watchers)
+		m->flags &= ~(uint32_t)WQ__WATCHED;
+	m->inside--;
+}
+
+/* Wait until holds is 0 or a shutdown interrupts; the lock is held before and after. */
+static int watch(struct wq__memory *m, struct wq__watcher *w, int64_t deadline_ns)
+{
+	int rc = WQ_OK;
+
+	link_watcher(m, w);
+	while (w->holds > 0 && !w->interrupted) {
+		if (deadline_ns != WQ_NEVER && wq__now(m) >= deadline_ns) {
+			rc = WQ_ETIMEDOUT;
+			break;
+		}
+
+		int64_t until = wq__park_deadline(m, deadline_ns);
+
+		wq__parker_init(&w->parker);
+		wq__lock_release(&m->lock);
+		wq__parker_sleep(&w->parker, until);
+		wq__lock_acquire(&m->lock);
+	}
+	unlink_watcher(m, w);
+	return w->holds > 0 && w->interrupted ? WQ_EINTERRUPTED : rc;
+}
+
+/*
+ * A hold of the key has ended. Handing the key back unfinished folds what was
+ * asked of it into the one hold to come.
+ */
+void wq__watch_hold_end(struct wq__memory *m, uint32_t id, enum wq__ending how, bool gone)
+{
+	bool idle = wq__idle(m);
+
+	for (struct wq__watcher *w = m->watchers; w; w = w->next) {
+		if (w->holds == 0)
+			continue;
+		if (w->what == FOR_KEY) {
+			if (w->id == id)
+				w->holds = gone ? 0 : how == WQ__GIVEN_BACK ? 1 : w->holds - 1;
+		} else if (idle) {
+			w->holds = 0;
+		}
+		if (w->holds == 0) {
+			rouse(w);
+			if (WQ__BUG(DRAIN_WAKES_ONE))
+				return;
+		}
+	}
+}
+
+int wq__mem_wait_idle(void *state, int64_t deadline_ns)
+{
+	struct wq__memory *m = state;
+	struct wq__watcher w = {.what = FOR_IDLE, .holds = 1};
+	int rc = WQ_OK;
+
+	wq__lock_acquire(&m->lock);
+	if (!wq__idle(m))
+		rc = watch(m, &w, deadline_ns);
+	wq__lock_release(&m->lock);
+	return rc;
+}
+
+int wq__mem_wait_key(void *state, const void *key, size_t len, int64_t deadline_ns)
+{
+	struct wq__memory *m = state;
+	struct wq__watcher w = {.what = FOR_KEY};
+	uint32_t hash = wq__hash_of(m, key, len);
+	int rc = WQ_OK;
+
+	wq__lock_acquire(&m->lock);
+	w.id = wq__find(m, hash, key, len);
+	if (w.id) {
+		w.holds = wq__entry_state(wq__entry_at(m, w.id)) & WQ_STATE_DIRTY ? 2 : 1;
+		rc = watch(m, &w, deadline_ns);
+	}
+	wq__lock_release(&m->lock);
+	return rc;
+}
+
+/* Refuse adds from now on, and let every Get see it. */
+static void shut(struct wq__memory *m)
+{
+	if (m->flags & WQ__SHUT)
+		return;
+	m->flags |= WQ__SHUT;
+	wq__wake_all_gets(m);
+	if (m->flags & WQ__FD)
+		wq__fd_signal(m);
+}
+
+int wq__mem_shutdown(void *state)
+{
+	struct wq__memory *m = state;
+
+	wq__lock_acquire(&m->lock);
+	shut(m);
+	for (struct wq__watcher *w = m->watchers; w; w = w->next) {
+		if (w->what == FOR_DRAIN && !WQ__BUG(SHUTDOWN_KEEPS_DRAIN)) {
+			w->interrupted = true;
+			rouse(w);
+		}
+	}
+	wq__lock_release(&m->lock);
+	return WQ_OK;
+}
+
+int wq__mem_shutting_down(void *state)
+{
+	struct wq__memory *m = state;
+
+	wq__lock_acquire(&m->lock);
+
+	int rc = m->flags & WQ__SHUT ? 1 : 0;
+
+	wq__lock_release(&m->lock);
+	return rc;
+}
+
+int wq__mem_drain(void *state, int64_t deadline_ns, const wq_drain_options *options,
+                  wq_report *report)
+{
+	struct wq__memory *m = state;
+	struct wq__watcher w = {.what = FOR_DRAIN, .holds = 1};
+	int rc = WQ_OK;
+
+	wq__lock_acquire(&m->lock);
+	shut(m);
+	if (!wq__idle(m))
+		rc = watch(m, &w, deadline_ns);
+	if (report)
+		*report = (wq_report){
+		    .queued = m->nready,
+		    .running = m->nrunning,
+		    .dirty = m->ndirty,
+		};
+	wq__lock_release(&m->lock);
+	if (rc != WQ_OK && options && options->left) {
+		int64_t shown = wq__mem_walk(m, options->left, options->ctx);
+
+		if (shown < 0)
+			return (int)shown;
+	}
+	return rc;
+}
+
+/* Sleepers with a deadline look at the clock again; it is simplest to wake all. */
+int wq__mem_clock_changed(void *state)
+{
+	struct wq__memory *m = state;
+
+	wq__lock_acquire(&m->lock);
+	wq__wake_all_gets(m);
+	for (struct wq__watcher *w = m->watchers; w; w = w->next)
+		rouse(w);
+	wq__lock_release(&m->lock);
+	return WQ_OK;
+}

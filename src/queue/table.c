@@ -1,0 +1,373 @@
+/*
+ * Growing, splitting and merging of pages; see table.h.
+ *
+ * A page grows by about a third until it has PAGE_MAX slots and splits then.
+ * Small steps keep the slots between 2/3 and 7/8 full at every size, which is
+ * 10 to 12 bytes a key where doubling would take up to 21.
+ *
+ * Pages merge with their buddy (the other half of the prefix that is one bit
+ * shorter) when both together would fill less than half of one of them. That
+ * needs no memory, so it can be done while a key is removed.
+ */
+#include "queue/table.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "base/compiler.h"
+
+enum {
+	PAGE_MIN = 12,   /* slots of the first page */
+	PAGE_STEP = 64,  /* larger pages are multiples of this many words, header included */
+	PAGE_MAX = 508,  /* a page that would need more slots splits */
+	DEPTH_MAX = 24,
+	HEADER_WORDS = sizeof(struct wq__page) / 8,
+};
+
+static size_t page_bytes(uint32_t total)
+{
+	return sizeof(struct wq__page) + ((size_t)total + 1) * 8;
+}
+
+/* How many slots a page should have that is to hold n and some more. */
+static uint32_t page_total(uint32_t n)
+{
+	uint32_t words = HEADER_WORDS + 1 + PAGE_MIN;
+	uint32_t want = n + n * 5 / 16 + 8;
+
+	while (words < want && words < PAGE_STEP)
+		words *= 2;
+	if (words < want)
+		words = (want + PAGE_STEP - 1) / PAGE_STEP * PAGE_STEP;
+	return words - HEADER_WORDS - 1;
+}
+
+static struct wq__page *page_new(wq__table *t, uint32_t total, uint32_t depth)
+{
+	uint32_t id;
+	struct wq__page *p;
+
+	if (page_bytes(total) > WQ__SLAB_MAX)
+		return NULL;
+	p = wq__slab_alloc(t->slab, page_bytes(total), &id);
+	if (!p)
+		return NULL;
+	p->n = 0;
+	p->total = total;
+	p->cap = total - total / 16 - 3;
+	p->limit = p->cap - p->cap / 8;
+	p->id = id;
+	p->depth = depth;
+	memset(p->slot, 0, ((size_t)total + 1) * 8);
+	return p;
+}
+
+/*
+ * Puts a slot behind those that are there; they come in the order of their
+ * hashes, and *next is where the last one ended. 0: they crowd at the page's end.
+ */
+static int page_append(struct wq__page *p, uint32_t *next, uint64_t slot)
+{
+	uint32_t home = wq__page_home(p, (uint32_t)(slot >> 32));
+
+	if (*next < home)
+		*next = home;
+	if (*next >= p->total)
+		return 0;
+	p->slot[(*next)++] = slot;
+	p->n++;
+	return 1;
+}
+
+static uint32_t page_collect(const struct wq__page *p, uint64_t *out)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; n < p->n; i++)
+		if (p->slot[i])
+			out[n++] = p->slot[i];
+	return n;
+}
+
+/* Every directory entry of the prefix that hash and depth name points to p. */
+static void dir_set(wq__table *t, uint32_t hash, uint32_t depth, struct wq__page *p)
+{
+	size_t first = (size_t)((uint64_t)hash >> (32 - depth)) << (t->depth - depth);
+	size_t count = (size_t)1 << (t->depth - depth);
+
+	for (size_t i = 0; i < count; i++)
+		t->dir[first + i] = p;
+}
+
+static void page_attach(wq__table *t, uint32_t hash, struct wq__page *p)
+{
+	dir_set(t, hash, p->depth, p);
+	t->at_depth[p->depth]++;
+	t->npages++;
+}
+
+static void page_free(wq__table *t, struct wq__page *p)
+{
+	t->at_depth[p->depth]--;
+	t->npages--;
+	wq__slab_free(t->slab, p->id);
+}
+
+static void note_moved(wq__table *t, uint32_t n)
+{
+	if (n > t->moved_max)
+		t->moved_max = n;
+}
+
+int wq__table_init(wq__table *t, wq__slab *slab, const wq_allocator *a)
+{
+	struct wq__page *p;
+
+	memset(t, 0, sizeof *t);
+	t->slab = slab;
+	t->allocator = a;
+	t->dir = wq__alloc(a, sizeof(struct wq__page *), sizeof(void *));
+	if (!t->dir)
+		return -1;
+	p = page_new(t, page_total(0), 0);
+	if (!p) {
+		wq__free(a, t->dir, sizeof(struct wq__page *));
+		return -1;
+	}
+	page_attach(t, 0, p);
+	return 0;
+}
+
+/* The pages go with the slab. */
+void wq__table_release(wq__table *t)
+{
+	wq__free(t->allocator, t->dir, sizeof(struct wq__page *) << t->dir_depth);
+	t->dir = NULL;
+}
+
+/* Give the directory exactly 2^depth entries, depth >= t->depth. */
+static int dir_resize(wq__table *t, uint32_t depth)
+{
+	struct wq__page **dir =
+	    wq__alloc(t->allocator, sizeof(struct wq__page *) << depth, sizeof(void *));
+	uint32_t up = depth - t->depth;
+
+	if (!dir)
+		return -1;
+	for (size_t i = 0; i < (size_t)1 << depth; i++)
+		dir[i] = t->dir[i >> up];
+	wq__free(t->allocator, t->dir, sizeof(struct wq__page *) << t->dir_depth);
+	t->dir = dir;
+	t->depth = t->dir_depth = depth;
+	return 0;
+}
+
+/* In place: the memory goes back when the directory is next resized. */
+static void dir_halve(wq__table *t)
+{
+	t->depth--;
+	for (size_t i = 0; i < (size_t)1 << t->depth; i++)
+		t->dir[i] = t->dir[2 * i];
+}
+
+/*
+ * Hashes that agree in many bits would make the directory as large as they
+ * like. It is allowed eight entries a page; beyond that the page grows.
+ */
+static int may_split(const wq__table *t, const struct wq__page *p)
+{
+	if (p->depth < t->depth)
+		return 1;
+	return t->depth < DEPTH_MAX && (t->npages + 2) * 8 > (size_t)1 << (t->depth + 1);
+}
+
+/* Moves all slots of p to one larger page, or to two that cover half of its prefix each. */
+static int page_move(wq__table *t, uint32_t hash, struct wq__page *p, uint32_t total, int halves)
+{
+	struct wq__page *to[2] = {NULL, NULL};
+	uint32_t next[2] = {0, 0}, bit = 31 - p->depth;
+
+	for (int i = 0; i < 1 + halves; i++) {
+		to[i] = page_new(t, total, p->depth + (uint32_t)halves);
+		if (!to[i])
+			goto fail;
+	}
+	for (uint32_t i = 0; i < p->total; i++) {
+		uint64_t slot = p->slot[i];
+		uint32_t half = halves ? (uint32_t)(slot >> 32) >> bit & 1 : 0;
+
+		if (slot && !page_append(to[half], &next[half], slot))
+			goto fail;
+	}
+	note_moved(t, p->n);
+	page_free(t, p);
+	for (int i = 0; i < 1 + halves; i++)
+		page_attach(t, halves ? (hash & ~(1u << bit)) | (uint32_t)i << bit : hash, to[i]);
+	return 0;
+fail:
+	for (int i = 0; i < 1 + halves; i++)
+		if (to[i])
+			wq__slab_free(t->slab, to[i]->id);
+	return -1;
+}
+
+static int page_split(wq__table *t, uint32_t hash, struct wq__page *p)
+{
+	if (!may_split(t, p))
+		return -1;
+	if (p->depth == t->depth && dir_resize(t, t->depth + 1) < 0)
+		return -1;
+	return page_move(t, hash, p, page_total(p->n / 2), 1);
+}
+
+/* Room for one more, and for the hashes to spread; where they crowd, more and more. */
+static int page_grow(wq__table *t, uint32_t hash, struct wq__page *p)
+{
+	uint32_t total = page_total(p->n);
+
+	if (total <= p->total)
+		total = page_total(p->total);
+	return page_move(t, hash, p, total, 0);
+}
+
+/* Make room for one more key with this hash. */
+static int reserve(wq__table *t, uint32_t hash)
+{
+	for (;;) {
+		struct wq__page *p = wq__table_page(t, hash);
+
+		if (p->n < p->limit && p->slot[p->total - 1] == 0)
+			return 0;
+		if (page_total(p->n) > PAGE_MAX && page_split(t, hash, p) == 0)
+			continue;
+		if (page_grow(t, hash, p) < 0)
+			/* A page that is fuller than it should be is still a page. */
+			return p->n < p->cap && p->slot[p->total - 1] == 0 ? 0 : -1;
+	}
+}
+
+void wq__page_insert(struct wq__page *p, uint32_t index, uint64_t slot)
+{
+	uint64_t *here = p->slot + index, *gap = here;
+
+	while (*gap)
+		gap++;
+	assert(gap < p->slot + p->total);
+	memmove(here + 1, here, (size_t)((char *)gap - (char *)here));
+	*here = slot;
+	p->n++;
+}
+
+int wq__table_insert_slow(wq__table *t, uint64_t slot)
+{
+	uint32_t hash = (uint32_t)(slot >> 32);
+
+	if (reserve(t, hash) < 0)
+		return -1;
+
+	wq__place at = wq__table_seek(t, hash);
+
+	wq__page_insert(at.page, at.index, slot);
+	t->n++;
+	return 0;
+}
+
+/* Would these slots fit? They might crowd at the page's end. */
+static int page_fits(const struct wq__page *p, const uint64_t *sorted, uint32_t n)
+{
+	uint32_t next = 0;
+
+	for (uint32_t i = 0; i < n; i++) {
+		uint32_t home = wq__page_home(p, (uint32_t)(sorted[i] >> 32));
+
+		next = (next < home ? home : next) + 1;
+	}
+	return next <= p->total;
+}
+
+/* Both pages' slots into the one with more room; NULL: they do not fit, and nothing changed. */
+static struct wq__page *page_merge(wq__table *t, struct wq__page *low, struct wq__page *high)
+{
+	uint64_t sorted[PAGE_MAX];
+	uint32_t n = page_collect(low, sorted), next = 0;
+	struct wq__page *to = low->total >= high->total ? low : high;
+
+	n += page_collect(high, sorted + n);
+	to->depth--;
+	if (!page_fits(to, sorted, n)) {
+		to->depth++;
+		return NULL;
+	}
+	note_moved(t, n);
+	t->at_depth[to->depth + 1]--;
+	t->npages--;
+	to->n = 0;
+	memset(to->slot, 0, (size_t)to->total * 8);
+	for (uint32_t i = 0; i < n; i++)
+		page_append(to, &next, sorted[i]);
+	page_free(t, to == low ? high : low);
+	return to;
+}
+
+static wq__cold void try_merge(wq__table *t, uint32_t hash, struct wq__page *p)
+{
+	while (p->depth > 0) {
+		uint32_t bit = 1u << (32 - p->depth);
+		struct wq__page *buddy = wq__table_page(t, hash ^ bit);
+		uint32_t total = p->total > buddy->total ? p->total : buddy->total;
+
+		if (buddy->depth != p->depth || total > PAGE_MAX || (p->n + buddy->n) * 5 > total * 2)
+			return;
+		p = hash & bit ? page_merge(t, buddy, p) : page_merge(t, p, buddy);
+		if (!p)
+			return;
+		page_attach(t, hash, p);
+		while (t->depth > 0 && t->at_depth[t->depth] == 0)
+			dir_halve(t);
+	}
+}
+
+void wq__table_remove(wq__table *t, wq__place at)
+{
+	struct wq__page *p = at.page;
+	uint32_t i = at.index, hash = (uint32_t)(p->slot[i] >> 32);
+
+	/* Those behind it move up, but none before its home. */
+	while (p->slot[i + 1] && wq__page_home(p, (uint32_t)(p->slot[i + 1] >> 32)) <= i) {
+		p->slot[i] = p->slot[i + 1];
+		i++;
+	}
+	p->slot[i] = 0;
+	p->n--;
+	t->n--;
+	if (wq__unlikely(p->n < p->total / 4 && p->n % 8 == 0 && p->depth > 0))
+		try_merge(t, hash, p);
+}
+
+wq__iter wq__table_iter(const wq__table *t, uint32_t hash)
+{
+	wq__place at = wq__table_seek(t, hash);
+	uint32_t shift = 32 - at.page->depth;
+
+	return (wq__iter){
+	    .table = t,
+	    .page = at.page,
+	    .index = at.index,
+	    .end = (((uint64_t)hash >> shift) + 1) << shift,
+	};
+}
+
+uint64_t wq__iter_next(wq__iter *it)
+{
+	for (;;) {
+		while (it->index < it->page->total) {
+			uint64_t slot = it->page->slot[it->index++];
+
+			if (slot)
+				return slot;
+		}
+		if (it->end >> 32)
+			return 0;
+		*it = wq__table_iter(it->table, (uint32_t)it->end);
+	}
+}

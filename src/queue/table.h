@@ -1,0 +1,133 @@
+/*
+ * The table of live keys: from a hash to the entries that have it.
+ *
+ * An extendible hash table whose pages are sorted. The directory is indexed
+ * by the top bits of the 32-bit hash; each page covers one prefix and spreads
+ * the hashes over its slots in order, so that
+ *
+ *   - a search ends at the first larger hash, and looks at about three slots
+ *     even at 7/8 full;
+ *   - growing or splitting a page copies slots from left to right and never
+ *     touches an entry;
+ *   - no operation moves more than one page, at most about 500 slots: no add
+ *     stops the queue for a rehash, however large it is;
+ *   - walking in the order of the hashes needs no cursor but the last hash,
+ *     and survives every change in between.
+ *
+ * A slot is hash << 32 | id; 0 is an empty one. The caller serialises.
+ */
+#ifndef WQ_QUEUE_TABLE_H
+#define WQ_QUEUE_TABLE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/slab.h"
+
+struct wq__page {
+	uint32_t n;     /* slots in use */
+	uint32_t limit; /* more than this: grow */
+	uint32_t cap;   /* hashes are spread over slots 0 to cap - 1 ... */
+	uint32_t total; /* ... and may overflow up to this; slot[total] is always 0 */
+	uint32_t id;    /* its own, in the slab */
+	uint32_t depth; /* bits of the prefix that it covers */
+	uint64_t slot[];
+};
+
+typedef struct wq__table {
+	struct wq__page **dir;
+	uint32_t depth;        /* bits that index dir */
+	uint32_t dir_depth;    /* dir has room for so many bits */
+	size_t npages;
+	size_t n;              /* keys */
+	uint32_t at_depth[33]; /* pages by depth */
+	uint32_t moved_max;    /* the most slots that one call has moved */
+	wq__slab *slab;        /* I: pages come from here */
+	const wq_allocator *allocator;
+} wq__table;
+
+/* Where a hash stands or would stand. Valid until the table changes. */
+typedef struct wq__place {
+	struct wq__page *page;
+	uint32_t index;
+} wq__place;
+
+/* 0, or -1: out of memory. */
+int wq__table_init(wq__table *t, wq__slab *slab, const wq_allocator *a);
+void wq__table_release(wq__table *t);
+
+static inline struct wq__page *wq__table_page(const wq__table *t, uint32_t hash)
+{
+	return t->dir[(uint64_t)hash >> (32 - t->depth)];
+}
+
+static inline uint32_t wq__page_home(const struct wq__page *p, uint32_t hash)
+{
+	return (uint32_t)(((uint64_t)(uint32_t)(hash << p->depth) * p->cap) >> 32);
+}
+
+/* The first slot whose hash is not smaller, or the empty one before it. */
+static inline wq__place wq__table_seek(const wq__table *t, uint32_t hash)
+{
+	struct wq__page *p = wq__table_page(t, hash);
+	uint32_t i = wq__page_home(p, hash);
+
+	while (p->slot[i] != 0 && (uint32_t)(p->slot[i] >> 32) < hash)
+		i++;
+	return (wq__place){.page = p, .index = i};
+}
+
+/* The slot with exactly this value. True: found. The object it names is not looked at. */
+static inline int wq__table_find_slot(const wq__table *t, uint64_t slot, wq__place *out)
+{
+	wq__place at = wq__table_seek(t, (uint32_t)(slot >> 32));
+
+	while (at.page->slot[at.index] != slot) {
+		if (at.page->slot[at.index] == 0 || at.page->slot[at.index] >> 32 != slot >> 32)
+			return 0;
+		at.index++;
+	}
+	*out = at;
+	return 1;
+}
+
+/*
+ * Put a new slot where seek said, or anywhere behind slots of the same hash.
+ * 0, or -1: out of memory, and the table holds what it held.
+ */
+int wq__table_insert_slow(wq__table *t, uint64_t slot);
+void wq__page_insert(struct wq__page *p, uint32_t index, uint64_t slot);
+
+static inline int wq__table_insert(wq__table *t, wq__place at, uint64_t slot)
+{
+	/* The last slot is used only where hashes crowd at the end of a page. */
+	if (at.page->n >= at.page->limit || at.page->slot[at.page->total - 1] != 0)
+		return wq__table_insert_slow(t, slot);
+	if (at.page->slot[at.index] == 0) {
+		at.page->slot[at.index] = slot;
+		at.page->n++;
+	} else {
+		wq__page_insert(at.page, at.index, slot);
+	}
+	t->n++;
+	return 0;
+}
+
+/* Takes the slot out. May merge pages and give memory back; never allocates. */
+void wq__table_remove(wq__table *t, wq__place at);
+
+/* Goes through the slots in the order of their hashes. Valid until the table changes. */
+typedef struct wq__iter {
+	const wq__table *table;
+	const struct wq__page *page;
+	uint32_t index;
+	uint64_t end; /* the first hash after this page */
+} wq__iter;
+
+/* From the first slot whose hash is not smaller than this. */
+wq__iter wq__table_iter(const wq__table *t, uint32_t hash);
+
+/* The next slot, or 0 at the end. */
+uint64_t wq__iter_next(wq__iter *it);
+
+#endif

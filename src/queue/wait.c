@@ -1,0 +1,193 @@
+/*
+ * Sleeping and waking of Gets. The protocol stands at the top of memory.h.
+ *
+ * Before it sleeps, a Get polls for a while, if there is more than one CPU and
+ * nobody else polls: a sleeping core takes 20 to 50 µs to wake, a polling one
+ * a fraction of a microsecond. The while doubles when it paid and halves when
+ * it did not.
+ *
+ * Width. Waking one Get at a time is fastest while handlers are short: the
+ * woken one finds the keys that came meanwhile and nobody else need wake. With
+ * long handlers it would let the second key wait for the first handler. So one
+ * hold in 64 is timed; if they take more than 20 µs in the mean, every ready
+ * key wakes a Get. Liveness does not depend on it: each Get that takes a key
+ * picks the next.
+ */
+#include "queue/memory.h"
+
+enum { LONG_HOLD_NS = 20000 };
+
+static void link_waiter(struct wq__memory *m, struct wq__waiter *w)
+{
+	w->prev = NULL;
+	w->next = m->gets;
+	if (m->gets)
+		m->gets->prev = w;
+	m->gets = w;
+}
+
+static void unlink_waiter(struct wq__memory *m, struct wq__waiter *w)
+{
+	if (w->prev)
+		w->prev->next = w->next;
+	else
+		m->gets = w->next;
+	if (w->next)
+		w->next->prev = w->prev;
+}
+
+/* Take it off the list and mark it; true: it sleeps in the kernel. */
+static bool release(struct wq__memory *m, struct wq__waiter *w)
+{
+	unlink_waiter(m, w);
+	m->inflight++;
+	if (WQ__BUG(MARK_AFTER_UNLOCK))
+		return true;
+	return wq__parker_set(&w->parker);
+}
+
+struct wq__waiter *wq__pick_slow(struct wq__memory *m)
+{
+	struct wq__waiter *w = m->gets;
+	uint32_t keys = m->nready < m->width ? m->nready : m->width;
+
+	if (m->inflight >= keys + m->interrupts)
+		return NULL;
+	return release(m, w) ? w : NULL;
+}
+
+/* Under the lock, because the list is walked: this is shutdown, or a clock that jumped. */
+void wq__wake_all_gets(struct wq__memory *m)
+{
+	while (m->gets) {
+		struct wq__waiter *w = m->gets;
+
+		if (release(m, w))
+			wq__wake(w);
+		if (WQ__BUG(SHUTDOWN_WAKES_ONE))
+			return;
+	}
+}
+
+/* CLOCK_MONOTONIC's time of a deadline on the queue's clock. */
+int64_t wq__park_deadline(struct wq__memory *m, int64_t deadline_ns)
+{
+	if (m->real_clock || deadline_ns == WQ_NEVER)
+		return deadline_ns;
+	/* A clock that moves in steps wakes the sleepers itself. */
+	if (m->clock.watch)
+		return WQ_NEVER;
+	return wq_time_add(wq__clock_now(), deadline_ns - wq__now(m));
+}
+
+static void adapt_spin(struct wq__memory *m, bool paid)
+{
+	uint32_t n = paid ? m->spin_pauses * 2 : m->spin_pauses / 2;
+
+	m->spin_pauses = n > m->spin_max ? m->spin_max : n < m->spin_min ? m->spin_min : n;
+}
+
+static bool spin(struct wq__memory *m, struct wq__waiter *w, uint32_t pauses)
+{
+	struct wq__waiter *me = w;
+	bool set = wq__parker_poll(&w->parker, pauses);
+
+	/* Whoever finds another one there leaves it: it is a hint, not a lock. */
+	atomic_compare_exchange_strong_explicit(&m->spinner, &me, NULL, memory_order_relaxed,
+	                                        memory_order_relaxed);
+	return set;
+}
+
+/* Wait to be picked, or for the deadline. The lock is held before and after. False: time-out. */
+static bool sleep_get(struct wq__memory *m, int64_t deadline_ns)
+{
+	struct wq__waiter w, *nobody = NULL;
+	int64_t until = wq__park_deadline(m, deadline_ns);
+	uint32_t pauses = m->spin_pauses;
+	bool spun, woken;
+
+	wq__parker_init(&w.parker);
+	link_waiter(m, &w);
+	m->inside++;
+	spun = pauses > 0 &&
+	       atomic_compare_exchange_strong_explicit(&m->spinner, &nobody, &w, memory_order_relaxed,
+	                                               memory_order_relaxed);
+	wq__lock_release(&m->lock);
+
+	bool paid = spun && spin(m, &w, pauses);
+
+	woken = paid || wq__parker_sleep(&w.parker, until);
+	wq__lock_acquire(&m->lock);
+	m->inside--;
+	if (spun)
+		adapt_spin(m, paid);
+	if (!wq__parker_is_set(&w.parker)) {
+		unlink_waiter(m, &w);
+		return false;
+	}
+	if (!(WQ__BUG(INFLIGHT_LEAK) && !woken))
+		m->inflight--;
+	/* It may have been picked after its time was up: then it is awake all the same. */
+	return woken || !WQ__BUG(TIMEOUT_EATS_WAKE);
+}
+
+/*
+ * Nothing is ready: wait until something is. The lock is held before and
+ * after, and let go of meanwhile.
+ */
+int wq__await_ready(struct wq__memory *m, int64_t deadline_ns)
+{
+	bool unchecked = false;
+
+	for (;;) {
+		if (m->nready > 0 && !unchecked)
+			return WQ_OK;
+		if (m->flags & WQ__SHUT)
+			return WQ_ESHUTDOWN;
+		if (deadline_ns == WQ_NOWAIT) {
+			wq__fd_clear(m);
+			return WQ_EAGAIN;
+		}
+		if (m->interrupts > 0) {
+			m->interrupts--;
+			return WQ_EINTERRUPTED;
+		}
+		if (deadline_ns != WQ_NEVER && wq__now(m) >= deadline_ns)
+			return WQ_ETIMEDOUT;
+
+		bool woken = sleep_get(m, deadline_ns);
+
+		if (!woken && WQ__BUG(TIMEOUT_EATS_WAKE))
+			return WQ_ETIMEDOUT;
+		unchecked = woken && WQ__BUG(WAIT_UNCHECKED);
+	}
+}
+
+int wq__mem_interrupt(void *state, int n)
+{
+	struct wq__memory *m = state;
+	struct wq__wakes wakes;
+
+	wq__lock_acquire(&m->lock);
+
+	int kept = (int)m->interrupts;
+
+	if (n == 0)
+		m->interrupts = 0;
+	else if (!(WQ__BUG(INTERRUPT_LOST) && !m->gets))
+		m->interrupts = n > INT_MAX - kept ? INT_MAX : m->interrupts + (uint32_t)n;
+	wq__pick_many(m, &wakes);
+	wq__lock_release(&m->lock);
+	wq__wake_many(&wakes);
+	return kept;
+}
+
+void wq__sample_end(struct wq__memory *m)
+{
+	int64_t took = wq__clock_now() - m->sample_start_ns;
+
+	m->sample = 0;
+	/* A few samples decide, so that a change of load shows soon. */
+	m->hold_mean_ns += (took - m->hold_mean_ns) / 4;
+	m->width = m->hold_mean_ns > LONG_HOLD_NS ? UINT32_MAX : 1;
+}

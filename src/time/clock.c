@@ -1,0 +1,159 @@
+/*
+ * The real clock, and one that moves when told to.
+ *
+ * The manual clock keeps a list of its queues under a lock of its own. That
+ * lock is taken before a queue's lock (a step tells every queue), never after:
+ * under a queue's lock only the time is read, which is an atomic.
+ */
+#include "time/clock.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <wq/queue.h>
+
+#include "base/sync.h"
+
+static int64_t real_now(void *ctx)
+{
+	(void)ctx;
+	return wq__clock_now();
+}
+
+const wq_clock wq__clock_real = {.now = real_now};
+
+int64_t wq_clock_monotonic(void)
+{
+	return wq__clock_now();
+}
+
+int64_t wq_time_add(int64_t base_ns, int64_t delta_ns)
+{
+	int64_t sum;
+
+	if (__builtin_add_overflow(base_ns, delta_ns, &sum))
+		return delta_ns > 0 ? WQ_NEVER : 0;
+	return sum < 0 ? 0 : sum;
+}
+
+struct wq_manual_clock {
+	_Atomic int64_t now_ns; /* A: written under the lock */
+	wq__lock lock;
+	wq **queues;            /* L */
+	size_t n, cap;          /* L */
+};
+
+static int64_t manual_now(void *ctx)
+{
+	return wq_manual_clock_now(ctx);
+}
+
+static int add_queue(wq_manual_clock *mc, wq *q)
+{
+	if (mc->n == mc->cap) {
+		size_t cap = mc->cap ? mc->cap * 2 : 4;
+		wq **queues = realloc(mc->queues, cap * sizeof(wq *));
+
+		if (!queues)
+			return WQ_ENOMEM;
+		mc->queues = queues;
+		mc->cap = cap;
+	}
+	mc->queues[mc->n++] = q;
+	return WQ_OK;
+}
+
+static void remove_queue(wq_manual_clock *mc, const wq *q)
+{
+	for (size_t i = 0; i < mc->n; i++) {
+		if (mc->queues[i] == q) {
+			mc->queues[i] = mc->queues[--mc->n];
+			return;
+		}
+	}
+}
+
+static int manual_watch(void *ctx, wq *q, int on)
+{
+	wq_manual_clock *mc = ctx;
+	int rc = WQ_OK;
+
+	wq__lock_acquire(&mc->lock);
+	if (on)
+		rc = add_queue(mc, q);
+	else
+		remove_queue(mc, q);
+	wq__lock_release(&mc->lock);
+	return rc;
+}
+
+int wq_manual_clock_new(wq_manual_clock **out, int64_t start_ns)
+{
+	wq_manual_clock *mc;
+
+	if (!out || start_ns < 0)
+		return WQ_EINVAL;
+	mc = calloc(1, sizeof *mc);
+	if (!mc)
+		return WQ_ENOMEM;
+	atomic_init(&mc->now_ns, start_ns);
+	wq__lock_init(&mc->lock);
+	*out = mc;
+	return WQ_OK;
+}
+
+int wq_manual_clock_free(wq_manual_clock *mc)
+{
+	size_t n;
+
+	if (!mc)
+		return WQ_EINVAL;
+	wq__lock_acquire(&mc->lock);
+	n = mc->n;
+	wq__lock_release(&mc->lock);
+	if (n > 0)
+		return WQ_EBUSY;
+	free(mc->queues);
+	free(mc);
+	return WQ_OK;
+}
+
+wq_clock wq_manual_clock_clock(wq_manual_clock *mc)
+{
+	return (wq_clock){.now = manual_now, .watch = manual_watch, .ctx = mc};
+}
+
+int64_t wq_manual_clock_now(const wq_manual_clock *mc)
+{
+	/* acquire: pairs with the release in step() */
+	return atomic_load_explicit(&mc->now_ns, memory_order_acquire);
+}
+
+/* A sleeper reads the time under its queue's lock, which wq_clock_changed() takes: none is missed. */
+static int step(wq_manual_clock *mc, int64_t by_ns, int64_t to_ns)
+{
+	int64_t now;
+	int rc = WQ_EINVAL;
+
+	wq__lock_acquire(&mc->lock);
+	now = wq_manual_clock_now(mc);
+	if (to_ns < 0)
+		to_ns = wq_time_add(now, by_ns);
+	if (to_ns >= now) {
+		atomic_store_explicit(&mc->now_ns, to_ns, memory_order_release);
+		for (size_t i = 0; i < mc->n; i++)
+			wq_clock_changed(mc->queues[i]);
+		rc = WQ_OK;
+	}
+	wq__lock_release(&mc->lock);
+	return rc;
+}
+
+int wq_manual_clock_advance(wq_manual_clock *mc, int64_t by_ns)
+{
+	return mc && by_ns >= 0 ? step(mc, by_ns, -1) : WQ_EINVAL;
+}
+
+int wq_manual_clock_set(wq_manual_clock *mc, int64_t now_ns)
+{
+	return mc && now_ns >= 0 ? step(mc, 0, now_ns) : WQ_EINVAL;
+}
