@@ -247,8 +247,8 @@ WQ_API int wq_get_many(wq *q, wq_item *items, size_t item_size, size_t max, int6
 /*
  * Make n blocked Gets return WQ_EINTERRUPTED. If fewer are blocked, the rest
  * is kept for the next Gets that would block: no Get that is about to wait is
- * missed. A Get that finds a key takes it and is not interrupted. n = 0 takes
- * back what was kept.
+ * missed. A Get that finds a key without waiting takes it and is not
+ * interrupted. n = 0 takes back what was kept.
  *
  * Returns how many were kept before the call (0 in most cases), or WQ_EINVAL
  * for a NULL queue or n < 0. Blocks: no.
@@ -276,7 +276,8 @@ WQ_API int wq_done(wq *q, const wq_item *item);
  * 256 keys.
  *
  * Returns how many of the items were held and are done now, or WQ_EINVAL as
- * in wq_get_many() (n = 0 is allowed); nothing is done then.
+ * in wq_get_many() (n = 0 is allowed), or if a reserved word of one of them is
+ * not zero; nothing is done then, and no outcome written.
  */
 WQ_API int wq_done_many(wq *q, const wq_item *items, size_t item_size, size_t n, int *outcomes);
 

@@ -12,6 +12,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 enum { MAP_FROM = 64 << 10 };
 
@@ -24,8 +25,11 @@ static void *map(size_t size)
 
 static void *map_huge(size_t size)
 {
-	if (size > SIZE_MAX - WQ__HUGE)
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+
+	if (size > SIZE_MAX - WQ__HUGE - page)
 		return NULL;
+	size = (size + page - 1) / page * page;
 
 	char *p = map(size + WQ__HUGE);
 

@@ -38,17 +38,21 @@ void wq__hash_init(wq__hash_key *k, uint64_t seed)
 uint64_t wq__hash_long(const wq__hash_key *k, const unsigned char *p, size_t len)
 {
 	wq__u128 sum = (wq__u128)(len + 1) * k->chain[0];
+	const unsigned char *last = p + len - 16;
 
-	/* The last block overlaps the one before, so that every block is whole. */
-	for (size_t done = 0; done < len; done += WQ__HASH_BLOCK) {
-		const unsigned char *b = len - done < WQ__HASH_BLOCK ? p + len - WQ__HASH_BLOCK : p + done;
-
+	for (; last - p >= WQ__HASH_BLOCK; p += WQ__HASH_BLOCK) {
 		for (size_t i = 0; i < WQ__HASH_BLOCK; i += 16)
-			sum += wq__nh(wq__load64(b + i), wq__load64(b + i + 8), k->word + i / 8);
+			sum += wq__nh(wq__load64(p + i), wq__load64(p + i + 8), k->word + i / 8);
 
 		wq__u128 r = (wq__u128)((uint64_t)sum ^ k->chain[1]) * ((uint64_t)(sum >> 64) + k->chain[0]);
 
 		sum = (uint64_t)r ^ (uint64_t)(r >> 64);
 	}
+	size_t i = 0;
+
+	for (; p + i < last; i += 16)
+		sum += wq__nh(wq__load64(p + i), wq__load64(p + i + 8), k->word + i / 8);
+	/* The last 16 bytes, which may overlap the ones before. */
+	sum += wq__nh(wq__load64(last), wq__load64(last + 8), k->word + i / 8);
 	return wq__hash_finish(k, sum);
 }

@@ -20,7 +20,7 @@
 enum { WQ__HASH_BLOCK = 128 };
 
 typedef struct wq__hash_key {
-	uint64_t word[WQ__HASH_BLOCK / 8]; /* NH */
+	uint64_t word[WQ__HASH_BLOCK / 8 + 2]; /* NH */
 	uint64_t chain[2];                 /* odd */
 	uint64_t last[2];                  /* odd */
 } wq__hash_key;
@@ -28,6 +28,7 @@ typedef struct wq__hash_key {
 /* All constants from one seed. 0 asks the kernel for a random one. */
 void wq__hash_init(wq__hash_key *k, uint64_t seed);
 
+/* For keys of more than 32 bytes. */
 uint64_t wq__hash_long(const wq__hash_key *k, const unsigned char *p, size_t len);
 
 __extension__ typedef unsigned __int128 wq__u128;
@@ -66,15 +67,12 @@ static inline uint64_t wq__hash(const wq__hash_key *k, const void *key, size_t l
 	const unsigned char *p = key;
 	wq__u128 sum = (wq__u128)(len + 1) * k->chain[0];
 
-	if (len > WQ__HASH_BLOCK)
+	if (len > 32)
 		return wq__hash_long(k, p, len);
 	if (len >= 16) {
-		size_t i = 0;
-
-		for (; len - i > 16; i += 16)
-			sum += wq__nh(wq__load64(p + i), wq__load64(p + i + 8), k->word + i / 8);
-		/* The last 16 bytes, which may overlap the ones before: the length tells them apart. */
-		sum += wq__nh(wq__load64(p + len - 16), wq__load64(p + len - 8), k->word + i / 8);
+		/* The last 16 bytes may overlap the first: the length tells such keys apart. */
+		sum += wq__nh(wq__load64(p), wq__load64(p + 8), k->word);
+		sum += wq__nh(wq__load64(p + len - 16), wq__load64(p + len - 8), k->word + 2);
 	} else if (len >= 8) {
 		sum += wq__nh(wq__load64(p), wq__load64(p + len - 8), k->word);
 	} else if (len >= 4) {

@@ -4,19 +4,15 @@
 #include <assert.h>
 #include <string.h>
 
-#include "base/compiler.h"
-
 enum {
 	BLOCK_SMALL = 64 << 10,
 	SMALL_BLOCKS = 64, /* so many of a class before it gets large ones */
-	OFFSET_MASK = (1 << WQ__SLAB_OFFSET_BITS) - 1,
 	HEADER_UNITS = (sizeof(struct wq__block) + 63) / 64 * 8,
 };
 
-static uint32_t class_of(size_t size)
+uint32_t wq__slab_class_slow(size_t size)
 {
-	if (size <= WQ__SLAB_FINE)
-		return (uint32_t)((size + 7) / 8);
+	assert(size > WQ__SLAB_FINE && size <= WQ__SLAB_MAX);
 
 	/* size in (2^k, 2^(k+1)]: eight steps of 2^(k-3) each */
 	unsigned k = 63u - (unsigned)__builtin_clzll((unsigned long long)size - 1);
@@ -51,7 +47,7 @@ void wq__slab_release(wq__slab *s)
 	wq__slab_init(s, s->allocator);
 }
 
-static void list(wq__slab *s, struct wq__block *b)
+void wq__slab_list(wq__slab *s, struct wq__block *b)
 {
 	struct wq__block **head = &s->room[b->class];
 
@@ -63,7 +59,7 @@ static void list(wq__slab *s, struct wq__block *b)
 	b->listed = 1;
 }
 
-static void unlist(wq__slab *s, struct wq__block *b)
+void wq__slab_unlist(wq__slab *s, struct wq__block *b)
 {
 	if (b->prev)
 		b->prev->next = b->next;
@@ -121,7 +117,7 @@ static void block_format(wq__slab *s, struct wq__block *b, uint32_t class)
 	b->end = HEADER_UNITS + ((uint32_t)(b->bytes / 8) - HEADER_UNITS) / b->unit * b->unit;
 	b->freed = 0;
 	s->class_blocks[class]++;
-	list(s, b);
+	wq__slab_list(s, b);
 }
 
 static size_t block_bytes(const wq__slab *s, uint32_t class)
@@ -133,14 +129,6 @@ static size_t block_bytes(const wq__slab *s, uint32_t class)
 	return four > BLOCK_SMALL ? four : BLOCK_SMALL;
 }
 
-static void spare_remove(wq__slab *s, struct wq__block *b)
-{
-	struct wq__block *last = s->spares[--s->nspares];
-
-	s->spares[b->spare] = last;
-	last->spare = b->spare;
-}
-
 static struct wq__block *block_new(wq__slab *s, uint32_t class)
 {
 	size_t bytes = block_bytes(s, class);
@@ -148,7 +136,7 @@ static struct wq__block *block_new(wq__slab *s, uint32_t class)
 
 	if (bytes == BLOCK_SMALL && s->nspares > 0) {
 		b = s->spares[--s->nspares];
-		unlist(s, b);
+		wq__slab_unlist(s, b);
 		s->class_blocks[b->class]--;
 	} else {
 		if (!s->free_number && s->nblocks == s->blocks_cap && !number_grow(s))
@@ -166,55 +154,42 @@ static struct wq__block *block_new(wq__slab *s, uint32_t class)
 
 static void block_free(wq__slab *s, struct wq__block *b)
 {
-	unlist(s, b);
+	wq__slab_unlist(s, b);
 	s->class_blocks[b->class]--;
 	number_free(s, b->number);
 	wq__free(s->allocator, b, b->bytes);
 }
 
-void *wq__slab_alloc(wq__slab *s, size_t size, uint32_t *id)
+/* The class has no freed object at hand: cut a fresh one. */
+void *wq__slab_alloc_slow(wq__slab *s, uint32_t class, uint32_t *id)
 {
-	uint32_t class = class_of(size), at;
 	struct wq__block *b = s->room[class];
 
-	assert(size > 0 && size <= WQ__SLAB_MAX);
-	if (wq__unlikely(!b)) {
+	if (!b) {
 		b = block_new(s, class);
 		if (!b)
 			return NULL;
 	} else if (b->live == 0) {
-		spare_remove(s, b);
+		wq__slab_spare_remove(s, b);
 	}
-	if (b->freed) {
-		at = b->freed;
-		memcpy(&b->freed, (char *)b + (size_t)at * 8, sizeof b->freed);
-	} else {
-		at = b->fresh;
-		b->fresh += b->unit;
-	}
+
+	uint32_t at = b->fresh;
+
+	assert(!b->freed && at < b->end);
+	b->fresh += b->unit;
 	b->live++;
-	if (wq__unlikely(!b->freed && b->fresh == b->end))
-		unlist(s, b);
+	if (b->fresh == b->end)
+		wq__slab_unlist(s, b);
 	*id = b->number << WQ__SLAB_OFFSET_BITS | at;
 	return (char *)b + (size_t)at * 8;
 }
 
-void wq__slab_free(wq__slab *s, uint32_t id)
+void wq__slab_emptied(wq__slab *s, struct wq__block *b)
 {
-	struct wq__block *b = s->blocks[id >> WQ__SLAB_OFFSET_BITS];
-	uint32_t at = id & OFFSET_MASK;
-
-	assert(b->live > 0 && (at - HEADER_UNITS) % b->unit == 0);
-	memcpy((char *)b + (size_t)at * 8, &b->freed, sizeof b->freed);
-	b->freed = at;
-	if (wq__unlikely(!b->listed))
-		list(s, b);
-	if (--b->live == 0) {
-		if (s->nspares < WQ__SLAB_SPARES && b->bytes == BLOCK_SMALL) {
-			b->spare = s->nspares;
-			s->spares[s->nspares++] = b;
-		} else {
-			block_free(s, b);
-		}
+	if (s->nspares < WQ__SLAB_SPARES && b->bytes == BLOCK_SMALL) {
+		b->spare = s->nspares;
+		s->spares[s->nspares++] = b;
+	} else {
+		block_free(s, b);
 	}
 }

@@ -19,8 +19,10 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "base/alloc.h"
+#include "base/compiler.h"
 
 enum {
 	WQ__SLAB_FINE = 1024,       /* up to here a class every 8 bytes */
@@ -62,16 +64,61 @@ void wq__slab_init(wq__slab *s, const wq_allocator *a);
 /* Gives every block back, objects in use included. */
 void wq__slab_release(wq__slab *s);
 
-/* An object of `size` bytes (1 to WQ__SLAB_MAX), aligned to 8, and its id, never 0; or NULL. */
-void *wq__slab_alloc(wq__slab *s, size_t size, uint32_t *id);
+/* What the two functions below do when a block is new, used up, full or empty. */
+uint32_t wq__slab_class_slow(size_t size);
+void *wq__slab_alloc_slow(wq__slab *s, uint32_t class, uint32_t *id);
+void wq__slab_list(wq__slab *s, struct wq__block *b);
+void wq__slab_unlist(wq__slab *s, struct wq__block *b);
+void wq__slab_emptied(wq__slab *s, struct wq__block *b);
 
-void wq__slab_free(wq__slab *s, uint32_t id);
+static inline void wq__slab_spare_remove(wq__slab *s, struct wq__block *b)
+{
+	struct wq__block *last = s->spares[--s->nspares];
+
+	s->spares[b->spare] = last;
+	last->spare = b->spare;
+}
+
+/* An object of `size` bytes (1 to WQ__SLAB_MAX), aligned to 8, and its id, never 0; or NULL. */
+static inline void *wq__slab_alloc(wq__slab *s, size_t size, uint32_t *id)
+{
+	uint32_t class = wq__likely(size <= WQ__SLAB_FINE) ? (uint32_t)((size + 7) / 8)
+	                                                   : wq__slab_class_slow(size);
+	struct wq__block *b = s->room[class];
+
+	if (wq__unlikely(!b || !b->freed))
+		return wq__slab_alloc_slow(s, class, id);
+
+	uint32_t at = b->freed;
+	char *object = (char *)b + (size_t)at * 8;
+
+	memcpy(&b->freed, object, sizeof b->freed);
+	if (b->live++ == 0)
+		wq__slab_spare_remove(s, b);
+	if (wq__unlikely(!b->freed && b->fresh == b->end))
+		wq__slab_unlist(s, b);
+	*id = b->number << WQ__SLAB_OFFSET_BITS | at;
+	return object;
+}
 
 static inline void *wq__slab_at(const wq__slab *s, uint32_t id)
 {
 	char *block = (char *)s->blocks[id >> WQ__SLAB_OFFSET_BITS];
 
 	return block + (size_t)(id & ((1u << WQ__SLAB_OFFSET_BITS) - 1)) * 8;
+}
+
+static inline void wq__slab_free(wq__slab *s, uint32_t id)
+{
+	struct wq__block *b = s->blocks[id >> WQ__SLAB_OFFSET_BITS];
+	uint32_t at = id & ((1u << WQ__SLAB_OFFSET_BITS) - 1);
+
+	memcpy((char *)b + (size_t)at * 8, &b->freed, sizeof b->freed);
+	b->freed = at;
+	if (wq__unlikely(!b->listed))
+		wq__slab_list(s, b);
+	if (--b->live == 0)
+		wq__slab_emptied(s, b);
 }
 
 #endif

@@ -17,6 +17,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/single_threaded.h>
 
 #if defined(__x86_64__) || defined(__i386__)
 #define WQ__PAUSE() __builtin_ia32_pause()
@@ -92,10 +93,21 @@ void wq__lock_release(wq__lock *l);
 void wq__lock_slow(wq__lock *l);
 void wq__lock_wake(wq__lock *l);
 
+/*
+ * In a process that has one thread only, an event loop say, nobody is there to
+ * be kept out, and the bus need not be locked: as glibc's own mutex does. A
+ * thread that is created later sees the word as it is.
+ */
 static inline void wq__lock_acquire(wq__lock *l)
 {
 	uint32_t free_word = 0;
 
+	if (__libc_single_threaded) {
+		if (atomic_load_explicit(&l->word, memory_order_relaxed) == 0) {
+			atomic_store_explicit(&l->word, 1, memory_order_relaxed);
+			return;
+		}
+	}
 	/* acquire: pairs with the release below */
 	if (!atomic_compare_exchange_strong_explicit(&l->word, &free_word, 1, memory_order_acquire,
 	                                             memory_order_relaxed))
@@ -104,6 +116,10 @@ static inline void wq__lock_acquire(wq__lock *l)
 
 static inline void wq__lock_release(wq__lock *l)
 {
+	if (__libc_single_threaded) {
+		atomic_store_explicit(&l->word, 0, memory_order_relaxed);
+		return;
+	}
 	/* release: pairs with the acquire of the next holder */
 	if (atomic_exchange_explicit(&l->word, 0, memory_order_release) == 2)
 		wq__lock_wake(l);

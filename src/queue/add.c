@@ -51,7 +51,7 @@ static int add_new(struct wq__memory *m, wq__place at, uint32_t hash, const void
 
 static inline int add_locked(struct wq__memory *m, uint32_t hash, const void *key, size_t len)
 {
-	wq__place at = wq__table_seek(&m->table, hash);
+	wq__place at = wq__table_seek(&m->table, (uint64_t)hash << 32);
 	uint64_t slot;
 
 	if (wq__unlikely(m->flags & WQ__SHUT))

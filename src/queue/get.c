@@ -12,7 +12,7 @@
 /* A node of the user's order, back to the id that names it. */
 static uint32_t id_of(const struct wq__memory *m, const struct wq__entry *e)
 {
-	wq__place at = wq__table_seek(&m->table, e->hash);
+	wq__place at = wq__table_seek(&m->table, (uint64_t)e->hash << 32);
 
 	while (wq__entry_at(m, (uint32_t)at.page->slot[at.index]) != e)
 		at.index++;
@@ -88,7 +88,7 @@ static inline struct wq__entry *held(struct wq__memory *m, const wq_item *item, 
 		return NULL;
 	}
 	*why = WQ_ESTALE;
-	if (wq__unlikely(!wq__table_find_slot(&m->table, item->slot, at)))
+	if (wq__unlikely(!wq__table_find(&m->table, item->slot, at)))
 		return NULL;
 	e = wq__entry_at(m, (uint32_t)item->slot);
 	if (!(wq__entry_state(e) & WQ_STATE_RUNNING))
@@ -129,6 +129,17 @@ static inline int done_locked(struct wq__memory *m, const wq_item *item)
 	return back ? WQ_QUEUED : WQ_OK;
 }
 
+/*
+ * Every Get wakes the next if keys are left, whatever it answers itself: it
+ * may have been picked for a key and found its time up.
+ */
+static inline struct wq__waiter *pass_on(struct wq__memory *m, int rc)
+{
+	if (WQ__BUG(WAKE_NOT_PASSED) || (WQ__BUG(TIMEOUT_EATS_WAKE) && rc == WQ_ETIMEDOUT))
+		return NULL;
+	return wq__pick(m);
+}
+
 int wq__mem_get(void *state, wq_item *item, int64_t deadline_ns)
 {
 	struct wq__memory *m = state;
@@ -140,8 +151,7 @@ int wq__mem_get(void *state, wq_item *item, int64_t deadline_ns)
 		rc = wq__await_ready(m, deadline_ns);
 	if (wq__likely(rc == WQ_OK))
 		take(m, item, sizeof *item);
-	if (!WQ__BUG(WAKE_NOT_PASSED))
-		w = wq__pick(m);
+	w = pass_on(m, rc);
 	wq__lock_release(&m->lock);
 	wq__wake(w);
 	return rc;
@@ -178,8 +188,7 @@ int wq__mem_next(void *state, wq_item *item, int64_t deadline_ns)
 			rc = wq__await_ready(m, deadline_ns);
 		if (wq__likely(rc == WQ_OK))
 			take(m, item, sizeof *item);
-		if (!WQ__BUG(WAKE_NOT_PASSED))
-			w = wq__pick(m);
+		w = pass_on(m, rc);
 	}
 	wq__lock_release(&m->lock);
 	wq__wake(w);

@@ -15,7 +15,7 @@
  * takes one waiter off the list, marks it, and counts it in `inflight` until
  * it holds the lock again. The invariant, at every unlock:
  *
- *     ready keys (or kept interrupts) and waiting Gets  =>  inflight >= 1
+ *     ready keys and waiting Gets  =>  inflight >= 1
  *
  * so no ready key is left beside sleepers unless one of them is on its way.
  * All of it happens under the lock: no argument about memory order is needed.
@@ -48,6 +48,7 @@ enum {
 /* A thread inside a blocking Get. On its stack; guarded by the lock but for the parker. */
 struct wq__waiter {
 	struct wq__waiter *next, *prev;
+	bool interrupted; /* taken off the list by wq_interrupt(), and not in inflight */
 	wq__parker parker;
 };
 
@@ -183,7 +184,7 @@ static inline uint32_t wq__hash_of(const struct wq__memory *m, const void *key, 
 static inline uint32_t wq__find(const struct wq__memory *m, uint32_t hash, const void *key,
                                 size_t len)
 {
-	wq__place at = wq__table_seek(&m->table, hash);
+	wq__place at = wq__table_seek(&m->table, (uint64_t)hash << 32);
 	uint64_t slot;
 
 	while ((slot = at.page->slot[at.index++]) != 0 && (uint32_t)(slot >> 32) == hash) {

@@ -246,11 +246,13 @@ static int reserve(wq__table *t, uint32_t hash)
 	}
 }
 
-void wq__page_insert(struct wq__page *p, uint32_t index, uint64_t slot)
+void wq__page_insert(struct wq__page *p, uint64_t slot)
 {
-	uint64_t *here = p->slot + index, *gap = here;
+	uint64_t *here = p->slot + wq__page_home(p, (uint32_t)(slot >> 32)), *gap;
 
-	while (*gap)
+	while (*here != 0 && *here < slot)
+		here++;
+	for (gap = here; *gap;)
 		gap++;
 	assert(gap < p->slot + p->total);
 	memmove(here + 1, here, (size_t)((char *)gap - (char *)here));
@@ -264,10 +266,7 @@ int wq__table_insert_slow(wq__table *t, uint64_t slot)
 
 	if (reserve(t, hash) < 0)
 		return -1;
-
-	wq__place at = wq__table_seek(t, hash);
-
-	wq__page_insert(at.page, at.index, slot);
+	wq__page_insert(wq__table_page(t, hash), slot);
 	t->n++;
 	return 0;
 }
@@ -344,16 +343,16 @@ void wq__table_remove(wq__table *t, wq__place at)
 		try_merge(t, hash, p);
 }
 
-wq__iter wq__table_iter(const wq__table *t, uint32_t hash)
+wq__iter wq__table_iter(const wq__table *t, uint64_t from)
 {
-	wq__place at = wq__table_seek(t, hash);
+	wq__place at = wq__table_seek(t, from);
 	uint32_t shift = 32 - at.page->depth;
 
 	return (wq__iter){
 	    .table = t,
 	    .page = at.page,
 	    .index = at.index,
-	    .end = (((uint64_t)hash >> shift) + 1) << shift,
+	    .end = ((from >> 32 >> shift) + 1) << shift,
 	};
 }
 
@@ -368,6 +367,6 @@ uint64_t wq__iter_next(wq__iter *it)
 		}
 		if (it->end >> 32)
 			return 0;
-		*it = wq__table_iter(it->table, (uint32_t)it->end);
+		*it = wq__table_iter(it->table, it->end << 32);
 	}
 }

@@ -11,10 +11,11 @@
  *     touches an entry;
  *   - no operation moves more than one page, at most about 500 slots: no add
  *     stops the queue for a rehash, however large it is;
- *   - walking in the order of the hashes needs no cursor but the last hash,
+ *   - walking in the order of the slots needs no cursor but the last slot,
  *     and survives every change in between.
  *
- * A slot is hash << 32 | id; 0 is an empty one. The caller serialises.
+ * A slot is hash << 32 | id; 0 is an empty one. Slots are sorted by their whole
+ * value. The caller serialises.
  */
 #ifndef WQ_QUEUE_TABLE_H
 #define WQ_QUEUE_TABLE_H
@@ -66,48 +67,42 @@ static inline uint32_t wq__page_home(const struct wq__page *p, uint32_t hash)
 	return (uint32_t)(((uint64_t)(uint32_t)(hash << p->depth) * p->cap) >> 32);
 }
 
-/* The first slot whose hash is not smaller, or the empty one before it. */
-static inline wq__place wq__table_seek(const wq__table *t, uint32_t hash)
+/* The first slot that is not smaller, or the empty one before it. */
+static inline wq__place wq__table_seek(const wq__table *t, uint64_t slot)
 {
-	struct wq__page *p = wq__table_page(t, hash);
-	uint32_t i = wq__page_home(p, hash);
+	struct wq__page *p = wq__table_page(t, (uint32_t)(slot >> 32));
+	uint32_t i = wq__page_home(p, (uint32_t)(slot >> 32));
 
-	while (p->slot[i] != 0 && (uint32_t)(p->slot[i] >> 32) < hash)
+	while (p->slot[i] != 0 && p->slot[i] < slot)
 		i++;
 	return (wq__place){.page = p, .index = i};
 }
 
 /* The slot with exactly this value. True: found. The object it names is not looked at. */
-static inline int wq__table_find_slot(const wq__table *t, uint64_t slot, wq__place *out)
+static inline int wq__table_find(const wq__table *t, uint64_t slot, wq__place *out)
 {
-	wq__place at = wq__table_seek(t, (uint32_t)(slot >> 32));
-
-	while (at.page->slot[at.index] != slot) {
-		if (at.page->slot[at.index] == 0 || at.page->slot[at.index] >> 32 != slot >> 32)
-			return 0;
-		at.index++;
-	}
-	*out = at;
-	return 1;
+	*out = wq__table_seek(t, slot);
+	return out->page->slot[out->index] == slot;
 }
 
 /*
- * Put a new slot where seek said, or anywhere behind slots of the same hash.
+ * Put a new slot in; `at` is behind the slots of the same hash, or before them.
  * 0, or -1: out of memory, and the table holds what it held.
  */
 int wq__table_insert_slow(wq__table *t, uint64_t slot);
-void wq__page_insert(struct wq__page *p, uint32_t index, uint64_t slot);
+void wq__page_insert(struct wq__page *p, uint64_t slot);
 
 static inline int wq__table_insert(wq__table *t, wq__place at, uint64_t slot)
 {
 	/* The last slot is used only where hashes crowd at the end of a page. */
 	if (at.page->n >= at.page->limit || at.page->slot[at.page->total - 1] != 0)
 		return wq__table_insert_slow(t, slot);
-	if (at.page->slot[at.index] == 0) {
+	if (wq__likely(at.page->slot[at.index] == 0 &&
+	               (at.index == 0 || at.page->slot[at.index - 1] < slot))) {
 		at.page->slot[at.index] = slot;
 		at.page->n++;
 	} else {
-		wq__page_insert(at.page, at.index, slot);
+		wq__page_insert(at.page, slot);
 	}
 	t->n++;
 	return 0;
@@ -116,16 +111,16 @@ static inline int wq__table_insert(wq__table *t, wq__place at, uint64_t slot)
 /* Takes the slot out. May merge pages and give memory back; never allocates. */
 void wq__table_remove(wq__table *t, wq__place at);
 
-/* Goes through the slots in the order of their hashes. Valid until the table changes. */
+/* Goes through the slots in their order. Valid until the table changes. */
 typedef struct wq__iter {
 	const wq__table *table;
 	const struct wq__page *page;
 	uint32_t index;
-	uint64_t end; /* the first hash after this page */
+	uint64_t end; /* the first hash after this page, 33 bits */
 } wq__iter;
 
-/* From the first slot whose hash is not smaller than this. */
-wq__iter wq__table_iter(const wq__table *t, uint32_t hash);
+/* From the first slot that is not smaller than this. */
+wq__iter wq__table_iter(const wq__table *t, uint64_t from);
 
 /* The next slot, or 0 at the end. */
 uint64_t wq__iter_next(wq__iter *it);

@@ -17,6 +17,8 @@
 
 enum { LONG_HOLD_NS = 20000 };
 
+enum woken { PICKED, TIMED_OUT, INTERRUPTED };
+
 static void link_waiter(struct wq__memory *m, struct wq__waiter *w)
 {
 	w->prev = NULL;
@@ -51,7 +53,7 @@ struct wq__waiter *wq__pick_slow(struct wq__memory *m)
 	struct wq__waiter *w = m->gets;
 	uint32_t keys = m->nready < m->width ? m->nready : m->width;
 
-	if (m->inflight >= keys + m->interrupts)
+	if (m->inflight >= keys)
 		return NULL;
 	return release(m, w) ? w : NULL;
 }
@@ -98,13 +100,13 @@ static bool spin(struct wq__memory *m, struct wq__waiter *w, uint32_t pauses)
 	return set;
 }
 
-/* Wait to be picked, or for the deadline. The lock is held before and after. False: time-out. */
-static bool sleep_get(struct wq__memory *m, int64_t deadline_ns)
+/* Wait to be picked, or for the deadline. The lock is held before and after. */
+static enum woken sleep_get(struct wq__memory *m, int64_t deadline_ns)
 {
-	struct wq__waiter w, *nobody = NULL;
+	struct wq__waiter w = {.interrupted = false}, *nobody = NULL;
 	int64_t until = wq__park_deadline(m, deadline_ns);
 	uint32_t pauses = m->spin_pauses;
-	bool spun, woken;
+	bool spun, paid, in_time;
 
 	wq__parker_init(&w.parker);
 	link_waiter(m, &w);
@@ -113,22 +115,22 @@ static bool sleep_get(struct wq__memory *m, int64_t deadline_ns)
 	       atomic_compare_exchange_strong_explicit(&m->spinner, &nobody, &w, memory_order_relaxed,
 	                                               memory_order_relaxed);
 	wq__lock_release(&m->lock);
-
-	bool paid = spun && spin(m, &w, pauses);
-
-	woken = paid || wq__parker_sleep(&w.parker, until);
+	paid = spun && spin(m, &w, pauses);
+	in_time = paid || wq__parker_sleep(&w.parker, until);
 	wq__lock_acquire(&m->lock);
 	m->inside--;
 	if (spun)
 		adapt_spin(m, paid);
+	if (w.interrupted)
+		return INTERRUPTED;
+	/* It may be picked after its time was up: then it is awake all the same. */
 	if (!wq__parker_is_set(&w.parker)) {
 		unlink_waiter(m, &w);
-		return false;
+		return TIMED_OUT;
 	}
-	if (!(WQ__BUG(INFLIGHT_LEAK) && !woken))
+	if (!(WQ__BUG(INFLIGHT_LEAK) && !in_time))
 		m->inflight--;
-	/* It may have been picked after its time was up: then it is awake all the same. */
-	return woken || !WQ__BUG(TIMEOUT_EATS_WAKE);
+	return in_time || !WQ__BUG(TIMEOUT_EATS_WAKE) ? PICKED : TIMED_OUT;
 }
 
 /*
@@ -148,25 +150,26 @@ int wq__await_ready(struct wq__memory *m, int64_t deadline_ns)
 			wq__fd_clear(m);
 			return WQ_EAGAIN;
 		}
+		if (deadline_ns != WQ_NEVER && wq__now(m) >= deadline_ns)
+			return WQ_ETIMEDOUT;
 		if (m->interrupts > 0) {
 			m->interrupts--;
 			return WQ_EINTERRUPTED;
 		}
-		if (deadline_ns != WQ_NEVER && wq__now(m) >= deadline_ns)
-			return WQ_ETIMEDOUT;
 
-		bool woken = sleep_get(m, deadline_ns);
+		enum woken how = sleep_get(m, deadline_ns);
 
-		if (!woken && WQ__BUG(TIMEOUT_EATS_WAKE))
+		if (how == INTERRUPTED)
+			return WQ_EINTERRUPTED;
+		if (how == TIMED_OUT && WQ__BUG(TIMEOUT_EATS_WAKE))
 			return WQ_ETIMEDOUT;
-		unchecked = woken && WQ__BUG(WAIT_UNCHECKED);
+		unchecked = how == PICKED && WQ__BUG(WAIT_UNCHECKED);
 	}
 }
 
 int wq__mem_interrupt(void *state, int n)
 {
 	struct wq__memory *m = state;
-	struct wq__wakes wakes;
 
 	wq__lock_acquire(&m->lock);
 
@@ -174,11 +177,17 @@ int wq__mem_interrupt(void *state, int n)
 
 	if (n == 0)
 		m->interrupts = 0;
-	else if (!(WQ__BUG(INTERRUPT_LOST) && !m->gets))
+	for (; n > 0 && m->gets; n--) {
+		struct wq__waiter *w = m->gets;
+
+		unlink_waiter(m, w);
+		w->interrupted = true;
+		if (wq__parker_set(&w->parker))
+			wq__parker_wake(&w->parker);
+	}
+	if (!WQ__BUG(INTERRUPT_LOST))
 		m->interrupts = n > INT_MAX - kept ? INT_MAX : m->interrupts + (uint32_t)n;
-	wq__pick_many(m, &wakes);
 	wq__lock_release(&m->lock);
-	wq__wake_many(&wakes);
 	return kept;
 }
 
