@@ -12,6 +12,7 @@
 
 #include <errno.h>
 #include <linux/futex.h>
+#include <linux/membarrier.h>
 #include <sched.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -90,35 +91,62 @@ uint32_t wq__pauses_for(int64_t ns)
 	return n < 1 ? 1 : n > 1000000 ? 1000000 : (uint32_t)n;
 }
 
+static bool membarrier(int command)
+{
+	return syscall(SYS_membarrier, command, 0, 0) == 0;
+}
+
 void wq__lock_init(wq__lock *l)
 {
 	atomic_init(&l->word, 0);
+	atomic_init(&l->asleep, 0);
 	l->pauses = wq__cpus() > 1 ? wq__pauses_for(BACKOFF_NS) : 0;
+	l->barrier = membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED);
 }
 
+static bool try_lock(wq__lock *l)
+{
+	uint32_t free_word = 0;
+
+	return atomic_load_explicit(&l->word, memory_order_seq_cst) == 0 &&
+	       atomic_compare_exchange_strong_explicit(&l->word, &free_word, 1, memory_order_acquire,
+	                                               memory_order_relaxed);
+}
+
+/*
+ * No wake-up is lost. A sleeper sets `asleep`, passes the barrier, and looks at
+ * the word. A release clears the word and looks at `asleep`. If it did not see
+ * it set, its look came before the barrier on its CPU, so its store did too,
+ * and the sleeper finds the lock free (or held by somebody to whom the same
+ * applies). The waker clears `asleep`, which is what the sleeper waits on: one
+ * that is not asleep yet then does not fall asleep. Whoever has slept sets it
+ * again, since others may sleep still.
+ */
 void wq__lock_slow(wq__lock *l)
 {
 	uint32_t n = l->pauses;
 
 	for (int round = 0; n > 0 && round < BACKOFF_ROUNDS; round++) {
-		uint32_t free_word = 0;
-
 		for (uint32_t i = 0; i < n; i++)
 			WQ__PAUSE();
-		if (atomic_load_explicit(&l->word, memory_order_relaxed) == 0 &&
-		    atomic_compare_exchange_strong_explicit(&l->word, &free_word, 1, memory_order_acquire,
-		                                            memory_order_relaxed))
+		if (try_lock(l))
 			return;
 		n = 2 * l->pauses;
 	}
-	/* Whoever has slept takes the lock as 2: others may sleep still. */
-	while (atomic_exchange_explicit(&l->word, 2, memory_order_acquire) != 0)
-		futex_wait(&l->word, 2, INT64_MAX);
+	for (;;) {
+		atomic_store_explicit(&l->asleep, 1, memory_order_seq_cst);
+		if (l->barrier)
+			membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED);
+		if (try_lock(l))
+			return;
+		futex_wait(&l->asleep, 1, INT64_MAX);
+	}
 }
 
 void wq__lock_wake(wq__lock *l)
 {
-	futex_wake(&l->word);
+	if (atomic_exchange_explicit(&l->asleep, 0, memory_order_seq_cst))
+		futex_wake(&l->asleep);
 }
 
 bool wq__parker_poll(wq__parker *p, uint32_t pauses)
