@@ -181,14 +181,18 @@ static int may_split(const wq__table *t, const struct wq__page *p)
 	return t->depth < DEPTH_MAX && (t->npages + 2) * 8 > (size_t)1 << (t->depth + 1);
 }
 
-/* Moves all slots of p to one larger page, or to two that cover half of its prefix each. */
-static int page_move(wq__table *t, uint32_t hash, struct wq__page *p, uint32_t total, int halves)
+/*
+ * Moves all slots of p to one page of total[0] slots, or to two that cover half
+ * of its prefix each.
+ */
+static int page_move(wq__table *t, uint32_t hash, struct wq__page *p, const uint32_t *total,
+                     int halves)
 {
 	struct wq__page *to[2] = {NULL, NULL};
 	uint32_t next[2] = {0, 0}, bit = 31 - p->depth;
 
 	for (int i = 0; i < 1 + halves; i++) {
-		to[i] = page_new(t, total, p->depth + (uint32_t)halves);
+		to[i] = page_new(t, total[i], p->depth + (uint32_t)halves);
 		if (!to[i])
 			goto fail;
 	}
@@ -217,7 +221,15 @@ static int page_split(wq__table *t, uint32_t hash, struct wq__page *p)
 		return -1;
 	if (p->depth == t->depth && dir_resize(t, t->depth + 1) < 0)
 		return -1;
-	return page_move(t, hash, p, page_total(p->n / 2), 1);
+
+	uint32_t high = 0, bit = 31 - p->depth;
+
+	for (uint32_t i = 0; i < p->total; i++)
+		high += (uint32_t)(p->slot[i] >> 32) >> bit & 1;
+
+	uint32_t total[2] = {page_total(p->n - high), page_total(high)};
+
+	return page_move(t, hash, p, total, 1);
 }
 
 /* Room for one more, and for the hashes to spread; where they crowd, more and more. */
@@ -227,7 +239,7 @@ static int page_grow(wq__table *t, uint32_t hash, struct wq__page *p)
 
 	if (total <= p->total)
 		total = page_total(p->total);
-	return page_move(t, hash, p, total, 0);
+	return page_move(t, hash, p, &total, 0);
 }
 
 /* Make room for one more key with this hash. */
