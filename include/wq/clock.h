@@ -35,8 +35,6 @@ extern "C" {
 /* A deadline that never comes, a delay without end. */
 #define WQ_NEVER INT64_MAX
 
-typedef struct wq wq;
-
 /*
  * A clock of one's own.
  *
@@ -47,15 +45,16 @@ typedef struct wq wq;
  *        after a jump wq_clock_changed() makes all sleepers look at once.
  *        Given, it says that the clock moves only in steps: it is called
  *        with on = 1 by wq_new() and on = 0 by wq_free() (and with on = 1
- *        again if that answers WQ_EBUSY), never under the queue's lock, and the clock promises to call wq_clock_changed()
- *        on each watched queue after each step. Sleepers then wait for that
- *        alone. It returns WQ_OK, or an error that wq_new() passes on.
+ *        again if that answers WQ_EBUSY), never under the queue's lock, and
+ *        the clock promises to call changed(arg) after each step for each
+ *        that is watched. Sleepers then wait for that alone. It returns
+ *        WQ_OK, or an error that wq_new() passes on.
  *
  * The struct is copied by wq_new(); `ctx` must outlive the queue.
  */
 typedef struct wq_clock {
 	int64_t (*now)(void *ctx);
-	int (*watch)(void *ctx, wq *q, int on);
+	int (*watch)(void *ctx, void (*changed)(void *arg), void *arg, int on);
 	void *ctx;
 } wq_clock;
 

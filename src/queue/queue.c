@@ -54,6 +54,11 @@ static int check_options(const wq_options *o)
 	return WQ_OK;
 }
 
+static void clock_moved(void *arg)
+{
+	wq_clock_changed(arg);
+}
+
 /* On failure o->order is NULL if it is freed already. */
 static int make(wq **out, wq_options *o)
 {
@@ -74,7 +79,7 @@ static int make(wq **out, wq_options *o)
 		goto no_engine;
 	/* Last: from here on the clock may call the queue. */
 	if (q->clock.watch) {
-		rc = q->clock.watch(q->clock.ctx, q, 1);
+		rc = q->clock.watch(q->clock.ctx, clock_moved, q, 1);
 		if (rc < 0)
 			goto no_watch;
 	}
@@ -118,12 +123,12 @@ int wq_free(wq *q)
 
 	/* First: a step of the clock must not find a queue that is half gone. */
 	if (clock.watch)
-		clock.watch(clock.ctx, q, 0);
+		clock.watch(clock.ctx, clock_moved, q, 0);
 	rc = q->engine->close(q->state);
 	if (rc >= 0) {
 		wq__free(&a, q, sizeof *q);
 	} else if (clock.watch) {
-		clock.watch(clock.ctx, q, 1);
+		clock.watch(clock.ctx, clock_moved, q, 1);
 		wq_clock_changed(q);
 	}
 	return rc;

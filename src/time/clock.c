@@ -2,14 +2,14 @@
  * The real clock, and one that moves when told to.
  *
  * The manual clock keeps a list of its queues under a lock of its own. That
- * lock is taken before a queue's lock (a step tells every queue), never after:
+ * lock is taken before a queue's lock (a step tells each of them), never after:
  * under a queue's lock only the time is read, which is an atomic.
  */
 #include "time/clock.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>
-#include <wq/queue.h>
+#include <wq/status.h>
 
 #include "base/sync.h"
 
@@ -35,10 +35,16 @@ int64_t wq_time_add(int64_t base_ns, int64_t delta_ns)
 	return sum < 0 ? 0 : sum;
 }
 
+/* Who is told of each step: one queue, say. */
+struct watcher {
+	void (*changed)(void *arg);
+	void *arg;
+};
+
 struct wq_manual_clock {
 	_Atomic int64_t now_ns; /* A: written under the lock */
 	wq__lock lock;
-	wq **queues;            /* L */
+	struct watcher *list;   /* L */
 	size_t n, cap;          /* L */
 };
 
@@ -47,41 +53,41 @@ static int64_t manual_now(void *ctx)
 	return wq_manual_clock_now(ctx);
 }
 
-static int add_queue(wq_manual_clock *mc, wq *q)
+static int add_watcher(wq_manual_clock *mc, struct watcher w)
 {
 	if (mc->n == mc->cap) {
 		size_t cap = mc->cap ? mc->cap * 2 : 4;
-		wq **queues = realloc(mc->queues, cap * sizeof(wq *));
+		struct watcher *list = realloc(mc->list, cap * sizeof *list);
 
-		if (!queues)
+		if (!list)
 			return WQ_ENOMEM;
-		mc->queues = queues;
+		mc->list = list;
 		mc->cap = cap;
 	}
-	mc->queues[mc->n++] = q;
+	mc->list[mc->n++] = w;
 	return WQ_OK;
 }
 
-static void remove_queue(wq_manual_clock *mc, const wq *q)
+static void remove_watcher(wq_manual_clock *mc, const void *arg)
 {
 	for (size_t i = 0; i < mc->n; i++) {
-		if (mc->queues[i] == q) {
-			mc->queues[i] = mc->queues[--mc->n];
+		if (mc->list[i].arg == arg) {
+			mc->list[i] = mc->list[--mc->n];
 			return;
 		}
 	}
 }
 
-static int manual_watch(void *ctx, wq *q, int on)
+static int manual_watch(void *ctx, void (*changed)(void *arg), void *arg, int on)
 {
 	wq_manual_clock *mc = ctx;
 	int rc = WQ_OK;
 
 	wq__lock_acquire(&mc->lock);
 	if (on)
-		rc = add_queue(mc, q);
+		rc = add_watcher(mc, (struct watcher){.changed = changed, .arg = arg});
 	else
-		remove_queue(mc, q);
+		remove_watcher(mc, arg);
 	wq__lock_release(&mc->lock);
 	return rc;
 }
@@ -112,7 +118,7 @@ int wq_manual_clock_free(wq_manual_clock *mc)
 	wq__lock_release(&mc->lock);
 	if (n > 0)
 		return WQ_EBUSY;
-	free(mc->queues);
+	free(mc->list);
 	free(mc);
 	return WQ_OK;
 }
@@ -128,7 +134,7 @@ int64_t wq_manual_clock_now(const wq_manual_clock *mc)
 	return atomic_load_explicit(&mc->now_ns, memory_order_acquire);
 }
 
-/* A sleeper reads the time under its queue's lock, which wq_clock_changed() takes: none is missed. */
+/* A sleeper reads the time under its queue's lock, which changed() takes: none is missed. */
 static int step(wq_manual_clock *mc, int64_t by_ns, int64_t to_ns)
 {
 	int64_t now;
@@ -141,7 +147,7 @@ static int step(wq_manual_clock *mc, int64_t by_ns, int64_t to_ns)
 	if (to_ns >= now) {
 		atomic_store_explicit(&mc->now_ns, to_ns, memory_order_release);
 		for (size_t i = 0; i < mc->n; i++)
-			wq_clock_changed(mc->queues[i]);
+			mc->list[i].changed(mc->list[i].arg);
 		rc = WQ_OK;
 	}
 	wq__lock_release(&mc->lock);
