@@ -1,0 +1,309 @@
+/*
+ * Bad input: for every function, each wrong argument alone. Every case is a
+ * row of the table: the call, made on a queue with "queued" in line and
+ * "held" held, and the documented answer. Afterwards nothing has changed and
+ * the queue goes through a full cycle. [WHOLE]
+ */
+#include "../support/support.h"
+
+struct scene {
+	wq *q;
+	wq_item held;  /* a hold that is good */
+	wq_item stale; /* a hold of "held" that is over */
+	wq_item other; /* a hold of another queue */
+};
+
+static char long_key[WQ_KEY_MAX + 1];
+
+static int ignore(void *ctx, const wq_key_info *info)
+{
+	(void)ctx;
+	(void)info;
+	return 0;
+}
+
+/* An item with a reserved word that is not zero; which = 0, 1 or 2. */
+static wq_item spoilt(const struct scene *s, int which)
+{
+	wq_item it = s->held;
+
+	if (which == 0)
+		it.reserved0 = 1;
+	else
+		it.reserved[which - 1] = 1;
+	return it;
+}
+
+struct bad {
+	const char *name;
+	int64_t (*call)(struct scene *s);
+	int64_t answer;
+};
+
+/* BAD(name, answer, call): the call is an expression of s. */
+#define BAD(name, answer, call)                                                                    \
+	static int64_t bad_##name(struct scene *s)                                                 \
+	{                                                                                          \
+		(void)s;                                                                           \
+		return (call);                                                                     \
+	}
+#define ROW(name, answer, call) {#name, bad_##name, answer},
+
+#define SZ sizeof(wq_item)
+
+#define CASES(X)                                                                                   \
+	X(free_null, WQ_EINVAL, wq_free(NULL))                                                     \
+	X(free_busy, WQ_EBUSY, wq_free(s->q))                                                      \
+	X(now_null, WQ_EINVAL, wq_now(NULL))                                                       \
+	X(clock_changed_null, WQ_EINVAL, wq_clock_changed(NULL))                                   \
+	X(add_null, WQ_EINVAL, wq_add(NULL, "a", 1))                                               \
+	X(add_key_null, WQ_EINVAL, wq_add(s->q, NULL, 1))                                          \
+	X(add_key_null_max, WQ_EINVAL, wq_add(s->q, NULL, WQ_KEY_MAX))                             \
+	X(add_too_long, WQ_ETOOLONG, wq_add(s->q, long_key, WQ_KEY_MAX + 1))                       \
+	X(add_much_too_long, WQ_ETOOLONG, wq_add(s->q, "a", SIZE_MAX))                             \
+	X(add_half_of_all_memory, WQ_ETOOLONG, wq_add(s->q, "a", SIZE_MAX / 2 + 1))                \
+	X(add_2_to_the_32, WQ_ETOOLONG, wq_add(s->q, "a", (size_t)UINT32_MAX + 2))                 \
+	X(add_str_null, WQ_EINVAL, wq_add_str(NULL, "a"))                                          \
+	X(add_str_key_null, WQ_EINVAL, wq_add_str(s->q, NULL))                                     \
+	X(add_many_null, WQ_EINVAL, wq_add_many(NULL, &(wq_key){"a", 1}, 1, NULL))                 \
+	X(add_many_keys_null, WQ_EINVAL, wq_add_many(s->q, NULL, 1, NULL))                         \
+	X(add_many_too_many, WQ_EINVAL,                                                            \
+	  wq_add_many(s->q, &(wq_key){"a", 1}, (size_t)INT32_MAX + 1, NULL))                       \
+	X(add_many_absurd, WQ_EINVAL, wq_add_many(s->q, &(wq_key){"a", 1}, SIZE_MAX, NULL))        \
+	X(get_null, WQ_EINVAL, wq_get(NULL, &(wq_item){0}))                                        \
+	X(get_item_null, WQ_EINVAL, wq_get(s->q, NULL))                                            \
+	X(get_until_null, WQ_EINVAL, wq_get_until(NULL, &(wq_item){0}, 0))                         \
+	X(get_until_item_null, WQ_EINVAL, wq_get_until(s->q, NULL, 0))                             \
+	X(get_until_negative, WQ_EINVAL, wq_get_until(s->q, &(wq_item){0}, -2))                    \
+	X(get_for_null, WQ_EINVAL, wq_get_for(NULL, &(wq_item){0}, 0))                             \
+	X(get_for_item_null, WQ_EINVAL, wq_get_for(s->q, NULL, 0))                                 \
+	X(try_get_null, WQ_EINVAL, wq_try_get(NULL, &(wq_item){0}))                                \
+	X(try_get_item_null, WQ_EINVAL, wq_try_get(s->q, NULL))                                    \
+	X(get_many_null, WQ_EINVAL, wq_get_many(NULL, &(wq_item){0}, SZ, 1, WQ_NOWAIT))            \
+	X(get_many_items_null, WQ_EINVAL, wq_get_many(s->q, NULL, SZ, 1, WQ_NOWAIT))               \
+	X(get_many_none, WQ_EINVAL, wq_get_many(s->q, &(wq_item){0}, SZ, 0, WQ_NOWAIT))            \
+	X(get_many_too_many, WQ_EINVAL,                                                            \
+	  wq_get_many(s->q, &(wq_item){0}, SZ, (size_t)INT32_MAX + 1, WQ_NOWAIT))                  \
+	X(get_many_size_0, WQ_EINVAL, wq_get_many(s->q, &(wq_item){0}, 0, 1, WQ_NOWAIT))           \
+	X(get_many_size_small, WQ_EINVAL, wq_get_many(s->q, &(wq_item){0}, SZ - 8, 1, WQ_NOWAIT))  \
+	X(get_many_size_odd, WQ_EINVAL, wq_get_many(s->q, &(wq_item){0}, SZ + 4, 1, WQ_NOWAIT))    \
+	X(get_many_negative, WQ_EINVAL, wq_get_many(s->q, &(wq_item){0}, SZ, 1, -2))               \
+	X(interrupt_null, WQ_EINVAL, wq_interrupt(NULL, 1))                                        \
+	X(interrupt_negative, WQ_EINVAL, wq_interrupt(s->q, -1))                                   \
+	X(done_null, WQ_EINVAL, wq_done(NULL, &s->held))                                           \
+	X(done_item_null, WQ_EINVAL, wq_done(s->q, NULL))                                          \
+	X(done_reserved0, WQ_EINVAL, wq_done(s->q, &(wq_item[]){spoilt(s, 0)}[0]))                 \
+	X(done_reserved1, WQ_EINVAL, wq_done(s->q, &(wq_item[]){spoilt(s, 1)}[0]))                 \
+	X(done_reserved2, WQ_EINVAL, wq_done(s->q, &(wq_item[]){spoilt(s, 2)}[0]))                 \
+	X(done_stale, WQ_ESTALE, wq_done(s->q, &s->stale))                                         \
+	X(done_other, WQ_EOTHERQUEUE, wq_done(s->q, &s->other))                                    \
+	X(done_many_null, WQ_EINVAL, wq_done_many(NULL, &s->held, SZ, 1, NULL))                    \
+	X(done_many_items_null, WQ_EINVAL, wq_done_many(s->q, NULL, SZ, 1, NULL))                  \
+	X(done_many_too_many, WQ_EINVAL,                                                           \
+	  wq_done_many(s->q, &s->held, SZ, (size_t)INT32_MAX + 1, NULL))                           \
+	X(done_many_size_0, WQ_EINVAL, wq_done_many(s->q, &s->held, 0, 1, NULL))                   \
+	X(done_many_size_small, WQ_EINVAL, wq_done_many(s->q, &s->held, SZ - 8, 1, NULL))          \
+	X(done_many_size_odd, WQ_EINVAL, wq_done_many(s->q, &s->held, SZ + 1, 1, NULL))            \
+	X(done_many_stale, 0, wq_done_many(s->q, &s->stale, SZ, 1, NULL))                          \
+	X(done_many_other, 0, wq_done_many(s->q, &s->other, SZ, 1, NULL))                          \
+	X(next_null, WQ_EINVAL, wq_next(NULL, &s->held))                                           \
+	X(next_item_null, WQ_EINVAL, wq_next(s->q, NULL))                                          \
+	X(next_reserved, WQ_EINVAL, wq_next(s->q, &(wq_item[]){spoilt(s, 1)}[0]))                  \
+	X(next_stale, WQ_ESTALE, wq_next(s->q, &s->stale))                                         \
+	X(next_other, WQ_EOTHERQUEUE, wq_next(s->q, &s->other))                                    \
+	X(next_until_null, WQ_EINVAL, wq_next_until(NULL, &s->held, 0))                            \
+	X(next_until_item_null, WQ_EINVAL, wq_next_until(s->q, NULL, 0))                           \
+	X(next_until_negative, WQ_EINVAL, wq_next_until(s->q, &s->held, -2))                       \
+	X(next_many_null, WQ_EINVAL, wq_next_many(NULL, &s->held, SZ, 1, 1, WQ_NOWAIT))            \
+	X(next_many_items_null, WQ_EINVAL, wq_next_many(s->q, NULL, SZ, 1, 1, WQ_NOWAIT))          \
+	X(next_many_none, WQ_EINVAL, wq_next_many(s->q, &s->held, SZ, 0, 0, WQ_NOWAIT))            \
+	X(next_many_n_above_max, WQ_EINVAL, wq_next_many(s->q, &s->held, SZ, 2, 1, WQ_NOWAIT))     \
+	X(next_many_too_many, WQ_EINVAL,                                                           \
+	  wq_next_many(s->q, &s->held, SZ, 1, (size_t)INT32_MAX + 1, WQ_NOWAIT))                   \
+	X(next_many_size_small, WQ_EINVAL, wq_next_many(s->q, &s->held, SZ - 8, 1, 1, WQ_NOWAIT))  \
+	X(next_many_size_odd, WQ_EINVAL, wq_next_many(s->q, &s->held, SZ + 2, 1, 1, WQ_NOWAIT))    \
+	X(next_many_negative, WQ_EINVAL, wq_next_many(s->q, &s->held, SZ, 1, 1, -2))               \
+	X(next_many_stale, WQ_ESTALE, wq_next_many(s->q, &s->stale, SZ, 1, 1, WQ_NOWAIT))          \
+	X(next_many_other, WQ_EOTHERQUEUE, wq_next_many(s->q, &s->other, SZ, 1, 1, WQ_NOWAIT))     \
+	X(next_many_reserved, WQ_EINVAL,                                                           \
+	  wq_next_many(s->q, &(wq_item[]){spoilt(s, 2)}[0], SZ, 1, 1, WQ_NOWAIT))                  \
+	X(requeue_null, WQ_EINVAL, wq_requeue(NULL, &s->held, WQ_TAIL))                            \
+	X(requeue_item_null, WQ_EINVAL, wq_requeue(s->q, NULL, WQ_TAIL))                           \
+	X(requeue_where, WQ_EINVAL, wq_requeue(s->q, &s->held, (enum wq_where)2))                  \
+	X(requeue_reserved, WQ_EINVAL, wq_requeue(s->q, &(wq_item[]){spoilt(s, 0)}[0], WQ_HEAD))   \
+	X(requeue_stale, WQ_ESTALE, wq_requeue(s->q, &s->stale, WQ_HEAD))                          \
+	X(requeue_other, WQ_EOTHERQUEUE, wq_requeue(s->q, &s->other, WQ_TAIL))                     \
+	X(extend_null, WQ_EINVAL, wq_extend(NULL, &s->held, 1))                                    \
+	X(extend_item_null, WQ_EINVAL, wq_extend(s->q, NULL, 1))                                   \
+	X(extend_zero, WQ_EINVAL, wq_extend(s->q, &s->held, 0))                                    \
+	X(extend_negative, WQ_EINVAL, wq_extend(s->q, &s->held, INT64_MIN))                        \
+	X(extend_reserved, WQ_EINVAL, wq_extend(s->q, &(wq_item[]){spoilt(s, 1)}[0], 1))           \
+	X(extend_stale, WQ_ESTALE, wq_extend(s->q, &s->stale, 1))                                  \
+	X(extend_other, WQ_EOTHERQUEUE, wq_extend(s->q, &s->other, 1))                             \
+	X(lost_null, WQ_EINVAL, wq_lost(NULL, &s->held))                                           \
+	X(lost_item_null, WQ_EINVAL, wq_lost(s->q, NULL))                                          \
+	X(lost_reserved, WQ_EINVAL, wq_lost(s->q, &(wq_item[]){spoilt(s, 0)}[0]))                  \
+	X(lost_stale, WQ_ESTALE, wq_lost(s->q, &s->stale))                                         \
+	X(lost_other, WQ_EOTHERQUEUE, wq_lost(s->q, &s->other))                                    \
+	X(wait_idle_until_null, WQ_EINVAL, wq_wait_idle_until(NULL, 0))                            \
+	X(wait_idle_until_negative, WQ_EINVAL, wq_wait_idle_until(s->q, -1))                       \
+	X(wait_idle_for_null, WQ_EINVAL, wq_wait_idle_for(NULL, 0))                                \
+	X(wait_key_until_null, WQ_EINVAL, wq_wait_key_until(NULL, "a", 1, 0))                      \
+	X(wait_key_until_key_null, WQ_EINVAL, wq_wait_key_until(s->q, NULL, 1, 0))                 \
+	X(wait_key_until_too_long, WQ_ETOOLONG, wq_wait_key_until(s->q, "a", SIZE_MAX, 0))         \
+	X(wait_key_until_negative, WQ_EINVAL, wq_wait_key_until(s->q, "a", 1, -1))                 \
+	X(wait_key_for_null, WQ_EINVAL, wq_wait_key_for(NULL, "a", 1, 0))                          \
+	X(wait_key_for_key_null, WQ_EINVAL, wq_wait_key_for(s->q, NULL, 1, 0))                     \
+	X(wait_key_for_too_long, WQ_ETOOLONG, wq_wait_key_for(s->q, "a", WQ_KEY_MAX + 1, 0))       \
+	X(shutdown_null, WQ_EINVAL, wq_shutdown(NULL))                                             \
+	X(shutting_down_null, WQ_EINVAL, wq_shutting_down(NULL))                                   \
+	X(drain_until_null, WQ_EINVAL, wq_drain_until(NULL, 0, NULL, NULL))                        \
+	X(drain_until_negative, WQ_EINVAL, wq_drain_until(s->q, -1, NULL, NULL))                   \
+	X(drain_until_reserved, WQ_EINVAL,                                                         \
+	  wq_drain_until(s->q, 0, &(wq_drain_options){.reserved = {0, 0, 0, 1}}, NULL))            \
+	X(drain_for_null, WQ_EINVAL, wq_drain_for(NULL, 0, NULL))                                  \
+	X(len_null, WQ_EINVAL, wq_len(NULL))                                                       \
+	X(state_null, WQ_EINVAL, wq_state(NULL, "a", 1))                                           \
+	X(state_key_null, WQ_EINVAL, wq_state(s->q, NULL, 1))                                      \
+	X(state_too_long, WQ_ETOOLONG, wq_state(s->q, "a", WQ_KEY_MAX + 1))                        \
+	X(state_much_too_long, WQ_ETOOLONG, wq_state(s->q, "a", SIZE_MAX))                         \
+	X(walk_null, WQ_EINVAL, wq_walk(NULL, ignore, NULL))                                       \
+	X(walk_fn_null, WQ_EINVAL, wq_walk(s->q, NULL, NULL))                                      \
+	X(fd_null, WQ_EINVAL, wq_fd(NULL))
+
+CASES(BAD)
+
+static const struct bad cases[] = {CASES(ROW)};
+
+static void check_bad(void **state)
+{
+	const struct bad *b = *state;
+	struct fixture f, g;
+	struct scene s;
+
+	fixture_open(&f, NULL);
+	fixture_open(&g, NULL);
+	s.q = f.q;
+	wq_add_str(f.q, "held");
+	wq_add_str(f.q, "queued");
+	get_is(f.q, &s.stale, "held");
+	IS(wq_requeue(f.q, &s.stale, WQ_HEAD), WQ_QUEUED);
+	get_is(f.q, &s.held, "held");
+	wq_add_str(g.q, "held");
+	get_is(g.q, &s.other, "held");
+
+	IS(b->call(&s), b->answer);
+
+	IS(wq_shutting_down(f.q), 0);
+	IS(state_of(f.q, "held"), WQ_STATE_RUNNING);
+	IS(state_of(f.q, "queued"), WQ_STATE_QUEUED);
+	check_whole(f.q, 1, 1);
+	check_whole(g.q, 0, 1);
+	IS(wq_done(f.q, &s.held), WQ_OK);
+	IS(wq_done(g.q, &s.other), WQ_OK);
+	take_is(f.q, "queued", WQ_OK);
+	IS(wq_interrupt(f.q, 0), 0);
+	check_whole(f.q, 0, 0);
+	fixture_close(&f, 0);
+	fixture_close(&g, 0);
+}
+
+/* Items that no Get ever filled. */
+static void made_up_items(void **state)
+{
+	wq *q = ((struct fixture *)*state)->q;
+	wq_item held, it;
+
+	wq_add_str(q, "held");
+	wq_add_str(q, "queued");
+	get_is(q, &held, "held");
+
+	memset(&it, 0, sizeof it);
+	assert_true(wq_done(q, &it) < 0);
+	it = held; /* the right place, the wrong hold */
+	it.token++;
+	IS(wq_done(q, &it), WQ_ESTALE);
+	it.token -= 2;
+	IS(wq_done(q, &it), WQ_ESTALE);
+	it = held; /* wild places: detected without being touched */
+	for (int bit = 0; bit < 64; bit++) {
+		it.slot = held.slot ^ UINT64_C(1) << bit;
+		assert_true(wq_done(q, &it) == WQ_ESTALE || wq_done(q, &it) == WQ_EOTHERQUEUE ||
+		            wq_done(q, &it) == WQ_EINVAL);
+	}
+	it.slot = UINT64_MAX;
+	assert_true(wq_done(q, &it) < 0);
+	IS(state_of(q, "held"), WQ_STATE_RUNNING);
+	check_whole(q, 1, 1);
+	IS(wq_done(q, &held), WQ_OK);
+}
+
+/* A queue that is gone is another queue, also if a new one has its address. */
+static void item_of_a_queue_that_is_gone(void **state)
+{
+	(void)state;
+	for (int round = 0; round < 50; round++) {
+		wq *a, *b;
+		wq_item it;
+
+		IS(wq_new(&a, NULL), WQ_OK);
+		wq_add_str(a, "k");
+		get_is(a, &it, "k");
+		IS(wq_done(a, &it), WQ_OK);
+		IS(wq_free(a), 0);
+		IS(wq_new(&b, NULL), WQ_OK);
+		wq_add_str(b, "k");
+
+		int rc = wq_done(b, &it);
+
+		assert_true(rc == WQ_ESTALE || rc == WQ_EOTHERQUEUE);
+		check_whole(b, 1, 0);
+		IS(wq_free(b), 1);
+	}
+}
+
+static void use_after_shutdown(void **state)
+{
+	wq *q = ((struct fixture *)*state)->q;
+	wq_item it, none;
+
+	wq_add_str(q, "held");
+	get_is(q, &it, "held");
+	wq_shutdown(q);
+	IS(wq_add_str(q, "a"), WQ_ESHUTDOWN);
+	IS(wq_add(q, NULL, 0), WQ_ESHUTDOWN);
+	IS(wq_add(q, NULL, 1), WQ_EINVAL); /* still first */
+	IS(wq_get(q, &none), WQ_ESHUTDOWN);
+	IS(wq_get_for(q, &none, WQ_NEVER), WQ_ESHUTDOWN);
+	IS(wq_try_get(q, &none), WQ_ESHUTDOWN);
+	IS(wq_get_many(q, &none, sizeof none, 1, WQ_NEVER), WQ_ESHUTDOWN);
+	IS(wq_len(q), 0);
+	IS(state_of(q, "held"), WQ_STATE_RUNNING);
+	IS(count_keys(q), 1);
+	IS(wq_extend(q, &it, 1), WQ_OK);
+	IS(wq_lost(q, &it), 0);
+	IS(wq_wait_idle_until(q, 0), WQ_ETIMEDOUT);
+	IS(wq_shutdown(q), WQ_OK);
+	assert_true(wq_fd(q) >= 0);
+	IS(wq_next(q, &it), WQ_ESHUTDOWN);
+	IS(wq_wait_idle_until(q, 0), WQ_OK);
+	IS(wq_wait_key_until(q, "held", 4, 0), WQ_OK);
+	IS(count_keys(q), 0);
+}
+
+int main(void)
+{
+	struct CMUnitTest tests[LENGTH(cases) + 3];
+	size_t n = 0;
+
+	for (; n < LENGTH(cases); n++)
+		tests[n] = (struct CMUnitTest){
+		    .name = cases[n].name,
+		    .test_func = check_bad,
+		    .initial_state = (void *)(uintptr_t)&cases[n],
+		};
+	tests[n++] = (struct CMUnitTest)WITH_FIXTURE(made_up_items);
+	tests[n++] = (struct CMUnitTest)cmocka_unit_test(item_of_a_queue_that_is_gone);
+	tests[n++] = (struct CMUnitTest)WITH_FIXTURE(use_after_shutdown);
+	return _cmocka_run_group_tests("bad input", tests, n, NULL, NULL);
+}

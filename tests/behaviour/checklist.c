@@ -1,0 +1,384 @@
+/*
+ * client-go's own tests of its queue, by their names, as far as they need no
+ * delay, limiter or metrics. Two of them run with both ways to stop.
+ */
+#include "../support/support.h"
+
+#include <sched.h>
+
+enum { PRODUCERS = 50, ADDS = 50, CONSUMERS = 10 };
+
+typedef void (*stop_fn)(wq *q);
+
+static void stop_by_shutdown(wq *q)
+{
+	IS(wq_shutdown(q), WQ_OK);
+}
+
+static void stop_by_drain(wq *q)
+{
+	wq_report left;
+
+	memset(&left, 0xee, sizeof left);
+	IS(wq_drain_until(q, WQ_NEVER, NULL, &left), WQ_OK);
+	IS((int64_t)(left.queued + left.running + left.dirty), 0);
+}
+
+struct crowd {
+	wq *q;
+	int adds;
+	bool readd;                     /* a consumer adds each key once more while it holds it */
+	_Atomic int next;               /* the number of the next producer */
+	_Atomic int holders[PRODUCERS]; /* who holds the key now */
+	_Atomic int times[PRODUCERS];   /* how often it was handed out */
+	_Atomic int errors;
+};
+
+static int64_t produce(void *arg)
+{
+	struct crowd *c = arg;
+	int key = atomic_fetch_add(&c->next, 1);
+
+	for (int i = 0; i < c->adds; i++) {
+		if (wq_add(c->q, &key, sizeof key) < 0)
+			atomic_fetch_add(&c->errors, 1);
+		sched_yield();
+	}
+	return 0;
+}
+
+static int64_t consume(void *arg)
+{
+	struct crowd *c = arg;
+	int seen[PRODUCERS] = {0};
+	wq_item it;
+	int rc;
+
+	while ((rc = wq_get(c->q, &it)) == WQ_OK) {
+		int key = -1;
+
+		if (it.len == sizeof key)
+			memcpy(&key, it.key, sizeof key);
+		if (key < 0 || key >= PRODUCERS) { /* "added after shutdown" */
+			atomic_fetch_add(&c->errors, 1);
+			wq_done(c->q, &it);
+			continue;
+		}
+		if (atomic_fetch_add(&c->holders[key], 1) != 0) /* [ONE] */
+			atomic_fetch_add(&c->errors, 1);
+		atomic_fetch_add(&c->times[key], 1);
+		if (c->readd && ++seen[key] < 2) {
+			int added = wq_add(c->q, &key, sizeof key);
+
+			if (added != WQ_MARKED && added != WQ_MERGED && added != WQ_ESHUTDOWN)
+				atomic_fetch_add(&c->errors, 1);
+		}
+		sched_yield();
+		atomic_fetch_sub(&c->holders[key], 1);
+		if (wq_done(c->q, &it) < 0)
+			atomic_fetch_add(&c->errors, 1);
+	}
+	return rc;
+}
+
+static void run_crowd(int adds, bool readd, stop_fn stop)
+{
+	struct fixture f;
+	struct crowd *c = calloc(1, sizeof *c);
+	struct actor producers[PRODUCERS], consumers[CONSUMERS];
+
+	assert_non_null(c);
+	fixture_open(&f, NULL);
+	c->q = f.q;
+	c->adds = adds;
+	c->readd = readd;
+	for (int i = 0; i < CONSUMERS; i++)
+		actor_start(&consumers[i], consume, c);
+	for (int i = 0; i < PRODUCERS; i++)
+		actor_start(&producers[i], produce, c);
+	for (int i = 0; i < PRODUCERS; i++)
+		actor_join(&producers[i]);
+	stop(f.q);
+	IS(wq_add_str(f.q, "added after shutdown"), WQ_ESHUTDOWN);
+	for (int i = 0; i < CONSUMERS; i++)
+		IS(actor_join(&consumers[i]), WQ_ESHUTDOWN);
+	IS(atomic_load(&c->errors), 0);
+	IS(wq_len(f.q), 0);
+	for (int i = 0; i < PRODUCERS; i++) /* [KEEP] */
+		assert_true(atomic_load(&c->times[i]) >= 1);
+	check_whole(f.q, 0, 0);
+	fixture_close(&f, 0);
+	free(c);
+}
+
+static void Basic_ShutDown(void **state)
+{
+	(void)state;
+	run_crowd(ADDS, false, stop_by_shutdown);
+}
+
+static void Basic_ShutDownWithDrain(void **state)
+{
+	(void)state;
+	run_crowd(ADDS, false, stop_by_drain);
+}
+
+static void AddWhileProcessing_ShutDown(void **state)
+{
+	(void)state;
+	run_crowd(1, true, stop_by_shutdown);
+}
+
+static void AddWhileProcessing_ShutDownWithDrain(void **state)
+{
+	(void)state;
+	run_crowd(1, true, stop_by_drain);
+}
+
+static void Len(void **state)
+{
+	struct fixture *f = *state;
+
+	wq_add_str(f->q, "foo");
+	IS(wq_len(f->q), 1);
+	wq_add_str(f->q, "bar");
+	IS(wq_len(f->q), 2);
+	wq_add_str(f->q, "foo");
+	IS(wq_len(f->q), 2);
+}
+
+static void Reinsert(void **state)
+{
+	struct fixture *f = *state;
+	wq_item it;
+
+	IS(wq_add_str(f->q, "foo"), WQ_QUEUED);
+	get_is(f->q, &it, "foo");
+	IS(wq_add_str(f->q, "foo"), WQ_MARKED);
+	IS(wq_done(f->q, &it), WQ_QUEUED);
+	get_is(f->q, &it, "foo");
+	IS(wq_done(f->q, &it), WQ_OK);
+	IS(wq_len(f->q), 0);
+}
+
+/* A FIFO of one's own that counts its touches. */
+struct touched {
+	wq_node *head;
+	wq_node **tail;
+	int touches;
+	int freed;
+};
+
+static void touched_push(void *ctx, wq_node *node, enum wq_where where)
+{
+	struct touched *t = ctx;
+
+	(void)where;
+	node->link[0] = NULL;
+	if (t->tail == NULL)
+		t->tail = &t->head;
+	*t->tail = node;
+	t->tail = (wq_node **)(void *)&node->link[0];
+}
+
+static wq_node *touched_pop(void *ctx)
+{
+	struct touched *t = ctx;
+	wq_node *node = t->head;
+
+	t->head = node->link[0];
+	if (t->head == NULL)
+		t->tail = &t->head;
+	return node;
+}
+
+static void touched_touch(void *ctx, wq_node *node)
+{
+	struct touched *t = ctx;
+
+	(void)node;
+	t->touches++;
+}
+
+static void touched_free(void *ctx)
+{
+	((struct touched *)ctx)->freed++;
+}
+
+static void open_touched(struct fixture *f, struct touched *t)
+{
+	wq_order order = {
+	    .push = touched_push,
+	    .pop = touched_pop,
+	    .touch = touched_touch,
+	    .free = touched_free,
+	    .ctx = t,
+	};
+
+	memset(t, 0, sizeof *t);
+	fixture_open(f, &(wq_options){.order = &order});
+}
+
+static void Collapse(void **state)
+{
+	struct fixture f;
+	struct touched t;
+
+	(void)state;
+	open_touched(&f, &t);
+	IS(wq_add_str(f.q, "bar"), WQ_QUEUED);
+	IS(wq_add_str(f.q, "bar"), WQ_MERGED);
+	IS(t.touches, 1);
+	take_is(f.q, "bar", WQ_OK);
+	IS(wq_len(f.q), 0);
+	fixture_close(&f, 0);
+	IS(t.freed, 1);
+}
+
+static void CollapseWhileProcessing(void **state)
+{
+	struct fixture f;
+	struct touched t;
+	struct getter second;
+	wq_item first;
+
+	(void)state;
+	open_touched(&f, &t);
+	wq_add_str(f.q, "foo");
+	get_is(f.q, &first, "foo");
+	IS(wq_add_str(f.q, "foo"), WQ_MARKED);
+	IS(wq_add_str(f.q, "foo"), WQ_MERGED);
+	/* [ONE] the second worker gets nothing while the first holds the key */
+	getter_block(&second, f.q, WQ_NEVER);
+	IS(wq_len(f.q), 0);
+	IS(wq_done(f.q, &first), WQ_QUEUED);
+	IS(getter_join(&second), WQ_OK);
+	IS((int64_t)second.item.len, 3);
+	assert_memory_equal(second.item.key, "foo", 4);
+	IS(wq_done(f.q, &second.item), WQ_OK);
+	IS(wq_len(f.q), 0);
+	IS(t.touches, 0);
+	fixture_close(&f, 0);
+}
+
+static void QueueDrainageUsingShutDownWithDrain(void **state)
+{
+	struct fixture *f = *state;
+	struct drainer d;
+	wq_item foo, bar;
+
+	wq_add_str(f->q, "foo");
+	wq_add_str(f->q, "bar");
+	get_is(f->q, &foo, "foo");
+	get_is(f->q, &bar, "bar");
+	drainer_block(&d, f->q, WQ_NEVER);
+	IS(wq_shutting_down(f->q), 1);
+	IS(wq_add_str(f->q, "baz"), WQ_ESHUTDOWN);
+	IS(wq_done(f->q, &foo), WQ_OK);
+	actor_blocks(&d.actor); /* one is still held */
+	IS(wq_done(f->q, &bar), WQ_OK);
+	IS(drainer_join(&d), WQ_OK);
+	IS((int64_t)(d.report.queued + d.report.running + d.report.dirty), 0);
+}
+
+static void NoQueueDrainageUsingShutDown(void **state)
+{
+	struct fixture *f = *state;
+	wq_item foo, bar;
+
+	wq_add_str(f->q, "foo");
+	wq_add_str(f->q, "bar");
+	get_is(f->q, &foo, "foo");
+	get_is(f->q, &bar, "bar");
+	IS(wq_shutdown(f->q), WQ_OK); /* in this thread: a wait would be a hang */
+	IS(wq_done(f->q, &foo), WQ_OK);
+	IS(wq_done(f->q, &bar), WQ_OK);
+}
+
+static void ForceQueueShutdownUsingShutDown(void **state)
+{
+	struct fixture *f = *state;
+	struct drainer d;
+	wq_item foo, bar;
+
+	wq_add_str(f->q, "foo");
+	wq_add_str(f->q, "bar");
+	get_is(f->q, &foo, "foo");
+	get_is(f->q, &bar, "bar");
+	drainer_block(&d, f->q, WQ_NEVER);
+	IS(wq_shutdown(f->q), WQ_OK);
+	IS(drainer_join(&d), WQ_EINTERRUPTED);
+	IS((int64_t)d.report.queued, 0);
+	IS((int64_t)d.report.running, 2);
+	IS((int64_t)d.report.dirty, 0);
+	IS(wq_done(f->q, &foo), WQ_OK);
+	IS(wq_done(f->q, &bar), WQ_OK);
+}
+
+static void QueueDrainageUsingShutDownWithDrainWithDirtyItem(void **state)
+{
+	struct fixture *f = *state;
+	struct drainer d;
+	wq_item it;
+
+	wq_add_str(f->q, "foo");
+	get_is(f->q, &it, "foo");
+	wq_add_str(f->q, "foo");
+	drainer_block(&d, f->q, WQ_NEVER);
+	IS(wq_done(f->q, &it), WQ_QUEUED);
+	actor_blocks(&d.actor);
+	get_is(f->q, &it, "foo");
+	actor_blocks(&d.actor);
+	IS(wq_done(f->q, &it), WQ_OK);
+	IS(drainer_join(&d), WQ_OK);
+	IS(wq_try_get(f->q, &it), WQ_ESHUTDOWN);
+}
+
+static void GarbageCollection(void **state)
+{
+	struct fixture *f = *state;
+	enum { SIZE = 60000 };
+	static char key[SIZE];
+	wq_item it;
+
+	/* A short key first: what it allocates (a block, a page of the table) may stay. */
+	wq_add_str(f->q, "foo");
+	take_is(f->q, "foo", WQ_OK);
+	IS(state_of(f->q, "foo"), 0);
+
+	int64_t live = f->mem.live, bytes = f->mem.bytes;
+
+	/* A long one has its own piece of memory, which must not. */
+	for (int i = 0; i < 10; i++) {
+		memset(key, 'a' + i, SIZE);
+		IS(wq_add(f->q, key, SIZE), WQ_QUEUED);
+		assert_true(f->mem.bytes >= bytes + SIZE);
+		IS(wq_try_get(f->q, &it), WQ_OK);
+		IS(wq_done(f->q, &it), WQ_OK);
+		IS(wq_state(f->q, key, SIZE), 0);
+		IS(f->mem.live, live);
+		IS(f->mem.bytes, bytes);
+	}
+	IS(count_keys(f->q), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(Basic_ShutDown),
+	    cmocka_unit_test(Basic_ShutDownWithDrain),
+	    cmocka_unit_test(AddWhileProcessing_ShutDown),
+	    cmocka_unit_test(AddWhileProcessing_ShutDownWithDrain),
+	    WITH_FIXTURE(Len),
+	    WITH_FIXTURE(Reinsert),
+	    cmocka_unit_test(Collapse),
+	    cmocka_unit_test(CollapseWhileProcessing),
+	    WITH_FIXTURE(QueueDrainageUsingShutDownWithDrain),
+	    WITH_FIXTURE(NoQueueDrainageUsingShutDown),
+	    WITH_FIXTURE(ForceQueueShutdownUsingShutDown),
+	    WITH_FIXTURE(QueueDrainageUsingShutDownWithDrainWithDirtyItem),
+	    WITH_FIXTURE(GarbageCollection),
+	};
+
+	return cmocka_run_group_tests_name("client-go's checklist", tests, NULL, NULL);
+}

@@ -1,0 +1,490 @@
+/*
+ * The seam: a queue on an engine that only records. Every public call reaches
+ * its function with what it was given, answers what that answers, and a bad
+ * argument never gets so far.
+ */
+#include "../support/support.h"
+
+/* What the last call was, and what the next one will answer. */
+static struct record {
+	int calls;
+	const char *what;
+	void *state;
+	const void *p1, *p2;
+	size_t n1, n2, n3;
+	int64_t time_ns;
+	int64_t answer;
+	wq *opened_for;
+	wq_options options;
+	wq_clock clock;
+	wq_allocator allocator;
+} rec;
+
+static char the_state;
+
+static int64_t note(const char *what, void *state, const void *p1, const void *p2, size_t n1,
+                    size_t n2, size_t n3, int64_t time_ns)
+{
+	rec.calls++;
+	rec.what = what;
+	rec.state = state;
+	rec.p1 = p1;
+	rec.p2 = p2;
+	rec.n1 = n1;
+	rec.n2 = n2;
+	rec.n3 = n3;
+	rec.time_ns = time_ns;
+	return rec.answer;
+}
+
+static int e_open(wq *q, const wq_options *options, void **state)
+{
+	rec.opened_for = q;
+	rec.options = *options;
+	if (options->clock != NULL)
+		rec.clock = *options->clock;
+	if (options->allocator != NULL)
+		rec.allocator = *options->allocator;
+	*state = &the_state;
+	return (int)note("open", NULL, options->engine_options, NULL, 0, 0, 0, 0);
+}
+
+static int e_close(void *s)
+{
+	return (int)note("close", s, NULL, NULL, 0, 0, 0, 0);
+}
+
+static int e_add(void *s, const void *key, size_t len)
+{
+	return (int)note("add", s, key, NULL, len, 0, 0, 0);
+}
+
+static int e_add_many(void *s, const wq_key *keys, size_t n, int *outcomes)
+{
+	return (int)note("add_many", s, keys, outcomes, n, 0, 0, 0);
+}
+
+static int e_get(void *s, wq_item *item, int64_t deadline_ns)
+{
+	return (int)note("get", s, item, NULL, 0, 0, 0, deadline_ns);
+}
+
+static int e_get_many(void *s, wq_item *items, size_t size, size_t max, int64_t deadline_ns)
+{
+	return (int)note("get_many", s, items, NULL, size, 0, max, deadline_ns);
+}
+
+static int e_interrupt(void *s, int n)
+{
+	return (int)note("interrupt", s, NULL, NULL, (size_t)n, 0, 0, 0);
+}
+
+static int e_done(void *s, const wq_item *item)
+{
+	return (int)note("done", s, item, NULL, 0, 0, 0, 0);
+}
+
+static int e_done_many(void *s, const wq_item *items, size_t size, size_t n, int *outcomes)
+{
+	return (int)note("done_many", s, items, outcomes, size, n, 0, 0);
+}
+
+static int e_next(void *s, wq_item *item, int64_t deadline_ns)
+{
+	return (int)note("next", s, item, NULL, 0, 0, 0, deadline_ns);
+}
+
+static int e_next_many(void *s, wq_item *items, size_t size, size_t n, size_t max,
+                       int64_t deadline_ns)
+{
+	return (int)note("next_many", s, items, NULL, size, n, max, deadline_ns);
+}
+
+static int e_requeue(void *s, const wq_item *item, enum wq_where where)
+{
+	return (int)note("requeue", s, item, NULL, (size_t)where, 0, 0, 0);
+}
+
+static int e_extend(void *s, const wq_item *item, int64_t span_ns)
+{
+	return (int)note("extend", s, item, NULL, 0, 0, 0, span_ns);
+}
+
+static int e_lost(void *s, const wq_item *item)
+{
+	return (int)note("lost", s, item, NULL, 0, 0, 0, 0);
+}
+
+static int e_wait_idle(void *s, int64_t deadline_ns)
+{
+	return (int)note("wait_idle", s, NULL, NULL, 0, 0, 0, deadline_ns);
+}
+
+static int e_wait_key(void *s, const void *key, size_t len, int64_t deadline_ns)
+{
+	return (int)note("wait_key", s, key, NULL, len, 0, 0, deadline_ns);
+}
+
+static int e_shutdown(void *s)
+{
+	return (int)note("shutdown", s, NULL, NULL, 0, 0, 0, 0);
+}
+
+static int e_shutting_down(void *s)
+{
+	return (int)note("shutting_down", s, NULL, NULL, 0, 0, 0, 0);
+}
+
+static int e_drain(void *s, int64_t deadline_ns, const wq_drain_options *options, wq_report *report)
+{
+	return (int)note("drain", s, options, report, 0, 0, 0, deadline_ns);
+}
+
+static int64_t e_len(void *s)
+{
+	return note("len", s, NULL, NULL, 0, 0, 0, 0);
+}
+
+static int e_state(void *s, const void *key, size_t len)
+{
+	return (int)note("state", s, key, NULL, len, 0, 0, 0);
+}
+
+static int64_t e_walk(void *s, wq_walk_fn fn, void *ctx)
+{
+	return note("walk", s, ctx, fn != NULL ? &the_state : NULL, 0, 0, 0, 0);
+}
+
+static int e_fd(void *s)
+{
+	return (int)note("fd", s, NULL, NULL, 0, 0, 0, 0);
+}
+
+static int e_clock_changed(void *s)
+{
+	return (int)note("clock_changed", s, NULL, NULL, 0, 0, 0, 0);
+}
+
+static const wq_engine recorder = {
+    .version = WQ_ENGINE_VERSION,
+    .size = sizeof(wq_engine),
+    .name = "recorder",
+    .open = e_open,
+    .close = e_close,
+    .add = e_add,
+    .add_many = e_add_many,
+    .get = e_get,
+    .get_many = e_get_many,
+    .interrupt = e_interrupt,
+    .done = e_done,
+    .done_many = e_done_many,
+    .next = e_next,
+    .next_many = e_next_many,
+    .requeue = e_requeue,
+    .extend = e_extend,
+    .lost = e_lost,
+    .wait_idle = e_wait_idle,
+    .wait_key = e_wait_key,
+    .shutdown = e_shutdown,
+    .shutting_down = e_shutting_down,
+    .drain = e_drain,
+    .len = e_len,
+    .state = e_state,
+    .walk = e_walk,
+    .fd = e_fd,
+    .clock_changed = e_clock_changed,
+};
+
+static int64_t fixed_now(void *ctx)
+{
+	(void)ctx;
+	return START_NS;
+}
+
+static const wq_clock fixed = {.now = fixed_now};
+
+static wq *open_recorder(void)
+{
+	wq *q = NULL;
+
+	memset(&rec, 0, sizeof rec);
+	IS(wq_new(&q, &(wq_options){.engine = &recorder, .clock = &fixed, .engine_options = &rec}),
+	   WQ_OK);
+	assert_non_null(q);
+	return q;
+}
+
+static void close_recorder(wq *q)
+{
+	rec.answer = 0;
+	IS(wq_free(q), 0);
+	assert_string_equal(rec.what, "close");
+}
+
+/* The call reaches function `name` exactly once, with the engine's state, and its answer comes back. */
+#define REACHES(call, name)                                                                        \
+	do {                                                                                       \
+		int calls_ = rec.calls;                                                            \
+		rec.answer = WQ_EIO; /* which the memory engine never answers */                   \
+		IS(call, WQ_EIO);                                                                  \
+		IS(rec.calls, calls_ + 1);                                                         \
+		assert_string_equal(rec.what, name);                                               \
+		assert_ptr_equal(rec.state, &the_state);                                           \
+		rec.answer = 5;                                                                    \
+		IS(call, 5);                                                                       \
+	} while (0)
+
+static int ignore(void *ctx, const wq_key_info *info)
+{
+	(void)ctx;
+	(void)info;
+	return 0;
+}
+
+static void options_arrive_complete(void **state)
+{
+	wq *q = open_recorder();
+
+	(void)state;
+	IS(rec.calls, 1);
+	assert_ptr_equal(rec.opened_for, q);
+	assert_ptr_equal(rec.p1, &rec); /* engine_options as they are */
+	assert_non_null(rec.options.allocator);
+	assert_non_null(rec.allocator.alloc);
+	assert_non_null(rec.allocator.free);
+	assert_true(rec.clock.now == fixed_now);
+	close_recorder(q);
+
+	/* no clock given: still one arrives */
+	memset(&rec, 0, sizeof rec);
+	IS(wq_new(&q, &(wq_options){.engine = &recorder, .max_keys = 7, .seed = 8, .spin_ns = 9}),
+	   WQ_OK);
+	assert_non_null(rec.options.clock);
+	assert_non_null(rec.clock.now);
+	IS((int64_t)rec.options.max_keys, 7);
+	IS((int64_t)rec.options.seed, 8);
+	IS(rec.options.spin_ns, 9);
+	close_recorder(q);
+}
+
+static void every_call_goes_through(void **state)
+{
+	wq *q = open_recorder();
+	wq_item it[3];
+	wq_key keys[2] = {{"a", 1}, {"b", 1}};
+	int outcomes[3];
+	wq_report report;
+	wq_drain_options drain = {.left = ignore};
+
+	(void)state;
+	memset(it, 0, sizeof it);
+	REACHES(wq_add(q, "abc", 3), "add");
+	IS((int64_t)rec.n1, 3);
+	assert_memory_equal(rec.p1, "abc", 3);
+	REACHES(wq_add(q, NULL, 0), "add");
+	IS((int64_t)rec.n1, 0);
+	REACHES(wq_add_str(q, "abcd"), "add");
+	IS((int64_t)rec.n1, 4);
+	REACHES(wq_add_many(q, keys, 2, outcomes), "add_many");
+	assert_ptr_equal(rec.p1, keys);
+	assert_ptr_equal(rec.p2, outcomes);
+	IS((int64_t)rec.n1, 2);
+	REACHES(wq_get(q, it), "get");
+	assert_ptr_equal(rec.p1, it);
+	IS(rec.time_ns, WQ_NEVER);
+	REACHES(wq_get_until(q, it, 77), "get");
+	IS(rec.time_ns, 77);
+	REACHES(wq_get_for(q, it, 77), "get");
+	IS(rec.time_ns, START_NS + 77);
+	REACHES(wq_get_for(q, it, WQ_NEVER), "get");
+	IS(rec.time_ns, WQ_NEVER);
+	REACHES(wq_get_for(q, it, WQ_NEVER - 1), "get"); /* saturates */
+	IS(rec.time_ns, WQ_NEVER);
+	REACHES(wq_get_for(q, it, INT64_MIN), "get"); /* never WQ_NOWAIT */
+	assert_true(rec.time_ns >= 0 && rec.time_ns <= START_NS);
+	REACHES(wq_try_get(q, it), "get");
+	IS(rec.time_ns, WQ_NOWAIT);
+	REACHES(wq_get_many(q, it, sizeof it[0], 3, 99), "get_many");
+	assert_ptr_equal(rec.p1, it);
+	IS((int64_t)rec.n1, sizeof it[0]);
+	IS((int64_t)rec.n3, 3);
+	IS(rec.time_ns, 99);
+	REACHES(wq_interrupt(q, 6), "interrupt");
+	IS((int64_t)rec.n1, 6);
+	REACHES(wq_done(q, it), "done");
+	assert_ptr_equal(rec.p1, it);
+	REACHES(wq_done_many(q, it, sizeof it[0], 3, outcomes), "done_many");
+	assert_ptr_equal(rec.p1, it);
+	assert_ptr_equal(rec.p2, outcomes);
+	IS((int64_t)rec.n1, sizeof it[0]);
+	IS((int64_t)rec.n2, 3);
+	REACHES(wq_next(q, it), "next");
+	IS(rec.time_ns, WQ_NEVER);
+	REACHES(wq_next_until(q, it, 44), "next");
+	assert_ptr_equal(rec.p1, it);
+	IS(rec.time_ns, 44);
+	REACHES(wq_next_many(q, it, sizeof it[0], 2, 3, 55), "next_many");
+	IS((int64_t)rec.n1, sizeof it[0]);
+	IS((int64_t)rec.n2, 2);
+	IS((int64_t)rec.n3, 3);
+	IS(rec.time_ns, 55);
+	REACHES(wq_requeue(q, it, WQ_HEAD), "requeue");
+	IS((int64_t)rec.n1, WQ_HEAD);
+	REACHES(wq_requeue(q, it, WQ_TAIL), "requeue");
+	IS((int64_t)rec.n1, WQ_TAIL);
+	REACHES(wq_extend(q, it, 9), "extend");
+	IS(rec.time_ns, 9);
+	REACHES(wq_lost(q, it), "lost");
+	REACHES(wq_wait_idle_until(q, 3), "wait_idle");
+	IS(rec.time_ns, 3);
+	REACHES(wq_wait_idle_for(q, 3), "wait_idle");
+	IS(rec.time_ns, START_NS + 3);
+	REACHES(wq_wait_key_until(q, "key", 3, 4), "wait_key");
+	IS((int64_t)rec.n1, 3);
+	IS(rec.time_ns, 4);
+	REACHES(wq_wait_key_for(q, "key", 3, 4), "wait_key");
+	IS(rec.time_ns, START_NS + 4);
+	REACHES(wq_shutdown(q), "shutdown");
+	REACHES(wq_shutting_down(q), "shutting_down");
+	REACHES(wq_drain_until(q, 5, &drain, &report), "drain");
+	assert_ptr_equal(rec.p1, &drain);
+	assert_ptr_equal(rec.p2, &report);
+	IS(rec.time_ns, 5);
+	REACHES(wq_drain_for(q, 5, &report), "drain");
+	assert_null(rec.p1);
+	IS(rec.time_ns, START_NS + 5);
+	REACHES(wq_len(q), "len");
+	REACHES(wq_state(q, "k", 1), "state");
+	REACHES(wq_walk(q, ignore, keys), "walk");
+	assert_ptr_equal(rec.p1, keys);
+	assert_non_null(rec.p2);
+	REACHES(wq_fd(q), "fd");
+	REACHES(wq_clock_changed(q), "clock_changed");
+	close_recorder(q);
+}
+
+static void answers_of_64_bits_come_back_whole(void **state)
+{
+	wq *q = open_recorder();
+
+	(void)state;
+	rec.answer = INT64_C(0x123456789ab);
+	IS(wq_len(q), INT64_C(0x123456789ab));
+	IS(wq_walk(q, ignore, NULL), INT64_C(0x123456789ab));
+	IS(wq_now(q), START_NS);
+	close_recorder(q);
+}
+
+static void bad_arguments_do_not_arrive(void **state)
+{
+	wq *q = open_recorder();
+	wq_item it, bad;
+	int calls = rec.calls;
+
+	(void)state;
+	memset(&it, 0, sizeof it);
+	bad = it;
+	bad.reserved[0] = 1;
+	IS(wq_add(q, NULL, 1), WQ_EINVAL);
+	IS(wq_add(q, "a", WQ_KEY_MAX + 1), WQ_ETOOLONG);
+	IS(wq_add_str(q, NULL), WQ_EINVAL);
+	IS(wq_add_many(q, NULL, 1, NULL), WQ_EINVAL);
+	IS(wq_get(q, NULL), WQ_EINVAL);
+	IS(wq_get_until(q, &it, -2), WQ_EINVAL);
+	IS(wq_get_for(q, NULL, 1), WQ_EINVAL);
+	IS(wq_try_get(q, NULL), WQ_EINVAL);
+	IS(wq_get_many(q, &it, sizeof it, 0, 0), WQ_EINVAL);
+	IS(wq_get_many(q, &it, sizeof it - 8, 1, 0), WQ_EINVAL);
+	IS(wq_interrupt(q, -1), WQ_EINVAL);
+	IS(wq_done(q, NULL), WQ_EINVAL);
+	IS(wq_done(q, &bad), WQ_EINVAL);
+	IS(wq_done_many(q, NULL, sizeof it, 1, NULL), WQ_EINVAL);
+	IS(wq_next(q, &bad), WQ_EINVAL);
+	IS(wq_next_until(q, &it, -2), WQ_EINVAL);
+	IS(wq_next_many(q, &it, sizeof it, 2, 1, 0), WQ_EINVAL);
+	IS(wq_requeue(q, &bad, WQ_HEAD), WQ_EINVAL);
+	IS(wq_requeue(q, &it, (enum wq_where)3), WQ_EINVAL);
+	IS(wq_extend(q, &it, 0), WQ_EINVAL);
+	IS(wq_lost(q, &bad), WQ_EINVAL);
+	IS(wq_wait_idle_until(q, -1), WQ_EINVAL);
+	IS(wq_wait_key_until(q, NULL, 1, 0), WQ_EINVAL);
+	IS(wq_wait_key_for(q, "a", SIZE_MAX, 0), WQ_ETOOLONG);
+	IS(wq_drain_until(q, -1, NULL, NULL), WQ_EINVAL);
+	IS(wq_drain_until(q, 0, &(wq_drain_options){.reserved = {1}}, NULL), WQ_EINVAL);
+	IS(wq_state(q, NULL, 2), WQ_EINVAL);
+	IS(wq_walk(q, NULL, NULL), WQ_EINVAL);
+	IS(rec.calls, calls);
+	close_recorder(q);
+}
+
+static void an_engine_that_does_not_open(void **state)
+{
+	struct memory mem;
+	wq *q = NULL;
+
+	(void)state;
+	memory_init(&mem);
+	memset(&rec, 0, sizeof rec);
+	wq_allocator a = memory_allocator(&mem);
+
+	rec.answer = WQ_EIO;
+	IS(wq_new(&q, &(wq_options){.engine = &recorder, .allocator = &a}), WQ_EIO);
+	assert_null(q);
+	assert_string_equal(rec.what, "open");
+	memory_balanced(&mem);
+}
+
+static void an_engine_that_does_not_close(void **state)
+{
+	struct memory mem;
+	wq *q = NULL;
+
+	(void)state;
+	memory_init(&mem);
+	memset(&rec, 0, sizeof rec);
+	wq_allocator a = memory_allocator(&mem);
+
+	IS(wq_new(&q, &(wq_options){.engine = &recorder, .allocator = &a}), WQ_OK);
+	rec.answer = WQ_EBUSY;
+	IS(wq_free(q), WQ_EBUSY);
+	rec.answer = 3;
+	IS(wq_len(q), 3);  /* it lives */
+	IS(wq_free(q), 3); /* and says how many were given up */
+	memory_balanced(&mem);
+}
+
+static void an_engine_of_another_version(void **state)
+{
+	wq_engine e = recorder;
+	wq *q = NULL;
+
+	(void)state;
+	memset(&rec, 0, sizeof rec);
+	e.version = WQ_ENGINE_VERSION + 1;
+	IS(wq_new(&q, &(wq_options){.engine = &e}), WQ_EVERSION);
+	e.version = 0;
+	IS(wq_new(&q, &(wq_options){.engine = &e}), WQ_EVERSION);
+	e.version = WQ_ENGINE_VERSION;
+	e.size = (uint32_t)(sizeof e - sizeof(void *)); /* the last function is not there */
+	IS(wq_new(&q, &(wq_options){.engine = &e}), WQ_EVERSION);
+	assert_null(q);
+	IS(rec.calls, 0);
+	e.size = (uint32_t)sizeof e + 64; /* of a later time, with more functions */
+	IS(wq_new(&q, &(wq_options){.engine = &e}), WQ_OK);
+	close_recorder(q);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(options_arrive_complete),
+	    cmocka_unit_test(every_call_goes_through),
+	    cmocka_unit_test(answers_of_64_bits_come_back_whole),
+	    cmocka_unit_test(bad_arguments_do_not_arrive),
+	    cmocka_unit_test(an_engine_that_does_not_open),
+	    cmocka_unit_test(an_engine_that_does_not_close),
+	    cmocka_unit_test(an_engine_of_another_version),
+	};
+
+	return cmocka_run_group_tests_name("engine", tests, NULL, NULL);
+}

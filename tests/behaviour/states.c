@@ -1,0 +1,245 @@
+/*
+ * The table of wq/queue.h, cell by cell: what each call does to a key in each
+ * state. One test a cell, named "call, state"; the expectations below are the
+ * table itself.
+ */
+#include "../support/support.h"
+
+enum { ABSENT = 0, Q = WQ_STATE_QUEUED, R = WQ_STATE_RUNNING, RD = R | WQ_STATE_DIRTY };
+
+enum call { ADD, DONE, TAIL, HEAD, NEXT, EXTEND, LOST, GET, SHUTDOWN };
+
+/*
+ * `old`: the call is made with an item whose hold is over, which every state
+ * must survive; otherwise with the hold that makes the key running.
+ */
+struct cell {
+	const char *name;
+	enum call call;
+	int before;
+	bool old;
+	int answer;
+	int after;
+	int touches;
+};
+
+static const struct cell cells[] = {
+    {"add, absent", ADD, ABSENT, false, WQ_QUEUED, Q, 0},
+    {"add, queued", ADD, Q, false, WQ_MERGED, Q, 1},
+    {"add, running", ADD, R, false, WQ_MARKED, RD, 0},
+    {"add, running and dirty", ADD, RD, false, WQ_MERGED, RD, 0},
+
+    {"done, absent", DONE, ABSENT, true, WQ_ESTALE, ABSENT, 0},
+    {"done, queued", DONE, Q, true, WQ_ESTALE, Q, 0},
+    {"done, running", DONE, R, false, WQ_OK, ABSENT, 0},
+    {"done, running and dirty", DONE, RD, false, WQ_QUEUED, Q, 0},
+    {"done of an old hold, running", DONE, R, true, WQ_ESTALE, R, 0},
+    {"done of an old hold, running and dirty", DONE, RD, true, WQ_ESTALE, RD, 0},
+
+    {"requeue to the tail, absent", TAIL, ABSENT, true, WQ_ESTALE, ABSENT, 0},
+    {"requeue to the tail, queued", TAIL, Q, true, WQ_ESTALE, Q, 0},
+    {"requeue to the tail, running", TAIL, R, false, WQ_QUEUED, Q, 0},
+    {"requeue to the tail, running and dirty", TAIL, RD, false, WQ_QUEUED, Q, 0},
+    {"requeue to the tail of an old hold, running", TAIL, R, true, WQ_ESTALE, R, 0},
+    {"requeue to the tail of an old hold, running and dirty", TAIL, RD, true, WQ_ESTALE, RD, 0},
+
+    {"requeue to the head, absent", HEAD, ABSENT, true, WQ_ESTALE, ABSENT, 0},
+    {"requeue to the head, queued", HEAD, Q, true, WQ_ESTALE, Q, 0},
+    {"requeue to the head, running", HEAD, R, false, WQ_QUEUED, Q, 0},
+    {"requeue to the head, running and dirty", HEAD, RD, false, WQ_QUEUED, Q, 0},
+    {"requeue to the head of an old hold, running", HEAD, R, true, WQ_ESTALE, R, 0},
+    {"requeue to the head of an old hold, running and dirty", HEAD, RD, true, WQ_ESTALE, RD, 0},
+
+    /* next finds "last" in line, behind which a dirty key goes */
+    {"next, absent", NEXT, ABSENT, true, WQ_ESTALE, ABSENT, 0},
+    {"next, queued", NEXT, Q, true, WQ_ESTALE, Q, 0},
+    {"next, running", NEXT, R, false, WQ_OK, ABSENT, 0},
+    {"next, running and dirty", NEXT, RD, false, WQ_OK, Q, 0},
+    {"next of an old hold, running", NEXT, R, true, WQ_ESTALE, R, 0},
+    {"next of an old hold, running and dirty", NEXT, RD, true, WQ_ESTALE, RD, 0},
+
+    {"extend, absent", EXTEND, ABSENT, true, WQ_ESTALE, ABSENT, 0},
+    {"extend, queued", EXTEND, Q, true, WQ_ESTALE, Q, 0},
+    {"extend, running", EXTEND, R, false, WQ_OK, R, 0},
+    {"extend, running and dirty", EXTEND, RD, false, WQ_OK, RD, 0},
+    {"extend of an old hold, running", EXTEND, R, true, WQ_ESTALE, R, 0},
+
+    {"lost, absent", LOST, ABSENT, true, WQ_ESTALE, ABSENT, 0},
+    {"lost, queued", LOST, Q, true, WQ_ESTALE, Q, 0},
+    {"lost, running", LOST, R, false, 0, R, 0},
+    {"lost, running and dirty", LOST, RD, false, 0, RD, 0},
+    {"lost of an old hold, running", LOST, R, true, WQ_ESTALE, R, 0},
+
+    /* get takes the head: the key if it is in line, "last" otherwise */
+    {"get, absent", GET, ABSENT, false, WQ_OK, ABSENT, 0},
+    {"get, queued", GET, Q, false, WQ_OK, R, 0},
+    {"get, running", GET, R, false, WQ_OK, R, 0},
+    {"get, running and dirty", GET, RD, false, WQ_OK, RD, 0},
+
+    {"shutdown, absent", SHUTDOWN, ABSENT, false, WQ_OK, ABSENT, 0},
+    {"shutdown, queued", SHUTDOWN, Q, false, WQ_OK, Q, 0},
+    {"shutdown, running", SHUTDOWN, R, false, WQ_OK, R, 0},
+    {"shutdown, running and dirty", SHUTDOWN, RD, false, WQ_OK, RD, 0},
+};
+
+/* An order that is a line of at most 8 nodes and counts touches. */
+struct line {
+	wq_node *node[8];
+	int n;
+	int touches;
+};
+
+static void line_push(void *ctx, wq_node *node, enum wq_where where)
+{
+	struct line *l = ctx;
+
+	if (where == WQ_HEAD) {
+		memmove(l->node + 1, l->node, (size_t)l->n * sizeof l->node[0]);
+		l->node[0] = node;
+	} else {
+		l->node[l->n] = node;
+	}
+	l->n++;
+}
+
+static wq_node *line_pop(void *ctx)
+{
+	struct line *l = ctx;
+	wq_node *node = l->node[0];
+
+	l->n--;
+	memmove(l->node, l->node + 1, (size_t)l->n * sizeof l->node[0]);
+	return node;
+}
+
+static void line_touch(void *ctx, wq_node *node)
+{
+	(void)node;
+	((struct line *)ctx)->touches++;
+}
+
+static int make_call(wq *q, enum call call, wq_item *it)
+{
+	switch (call) {
+	case ADD:
+		return wq_add_str(q, "key");
+	case DONE:
+		return wq_done(q, it);
+	case TAIL:
+		return wq_requeue(q, it, WQ_TAIL);
+	case HEAD:
+		return wq_requeue(q, it, WQ_HEAD);
+	case NEXT:
+		return wq_next(q, it);
+	case EXTEND:
+		return wq_extend(q, it, WQ_SECOND);
+	case LOST:
+		return wq_lost(q, it);
+	case GET:
+		return wq_get(q, it);
+	case SHUTDOWN:
+		return wq_shutdown(q);
+	}
+	return WQ_EINVAL;
+}
+
+/* The keys in the order in which they are got, each done; "" at the end. */
+static void line_is(wq *q, const char *first, const char *second)
+{
+	if (first != NULL)
+		take_is(q, first, WQ_OK);
+	if (second != NULL)
+		take_is(q, second, WQ_OK);
+	IS(wq_len(q), 0);
+}
+
+/* Where the key stands beside "last", which was added after it. */
+static void check_line(wq *q, const struct cell *c, wq_item *got)
+{
+	bool took_last = (c->call == NEXT && !c->old) || (c->call == GET && c->before != Q);
+	bool to_tail = c->before != Q && c->call != HEAD;
+
+	if (took_last || (c->call == GET && c->before == Q)) {
+		IS((int64_t)got->len, took_last ? 4 : 3);
+		assert_memory_equal(got->key, took_last ? "last" : "key", got->len + 1);
+		IS(wq_done(q, got), WQ_OK);
+		if (!took_last)
+			line_is(q, "last", NULL);
+		else
+			line_is(q, c->after == Q ? "key" : NULL, NULL);
+	} else if (c->after != Q) {
+		line_is(q, "last", NULL);
+	} else {
+		line_is(q, to_tail ? "last" : "key", to_tail ? "key" : "last");
+	}
+}
+
+static void check_cell(void **state)
+{
+	const struct cell *c = *state;
+	struct line line = {.n = 0};
+	struct fixture f;
+	wq_order order = {.push = line_push, .pop = line_pop, .touch = line_touch, .ctx = &line};
+	wq_item old, held = {0};
+
+	/* Every other cell on the built-in order, whose counts and links are the queue's own. */
+	fixture_open(&f, c->touches > 0 || (c - cells) % 2 ? &(wq_options){.order = &order} : NULL);
+	wq_add_str(f.q, "key");
+	get_is(f.q, &old, "key");
+	IS(wq_done(f.q, &old), WQ_OK);
+	if (c->before != ABSENT)
+		wq_add_str(f.q, "key");
+	if (c->before & R)
+		get_is(f.q, &held, "key");
+	if (c->before == RD)
+		wq_add_str(f.q, "key");
+	IS(state_of(f.q, "key"), c->before);
+	wq_add_str(f.q, "last");
+
+	wq_item it = c->old ? old : held;
+
+	IS(make_call(f.q, c->call, &it), c->answer);
+	IS(state_of(f.q, "key"), c->after);
+	IS(line.touches, c->touches);
+	if (c->answer < 0)
+		assert_memory_equal(&it, &old, sizeof it);
+
+	bool took_last = (c->call == NEXT && !c->old) || (c->call == GET && c->before != Q);
+
+	IS(wq_len(f.q), (c->after == Q) + !took_last);
+	IS(count_keys(f.q), (c->after != ABSENT) + 1);
+	IS(wq_shutting_down(f.q), c->call == SHUTDOWN);
+	if (c->call == SHUTDOWN) { /* kept means: can be got; and the re-add of a held key too */
+		IS(wq_add_str(f.q, "key"), WQ_ESHUTDOWN);
+		if (c->before & R)
+			IS(wq_done(f.q, &held), c->before == RD ? WQ_QUEUED : WQ_OK);
+		if (c->before == Q)
+			line_is(f.q, "key", "last");
+		else
+			line_is(f.q, "last", c->before == RD ? "key" : NULL);
+		IS(wq_try_get(f.q, &it), WQ_ESHUTDOWN);
+	} else {
+		check_line(f.q, c, &it);
+		if (c->after & R && c->call != GET)
+			IS(wq_done(f.q, &held), c->after == RD ? WQ_QUEUED : WQ_OK);
+		if (c->call == GET && c->before & R)
+			IS(wq_done(f.q, &held), c->before == RD ? WQ_QUEUED : WQ_OK);
+		if (c->after == RD)
+			line_is(f.q, "key", NULL);
+		check_whole(f.q, 0, 0);
+	}
+	fixture_close(&f, 0);
+}
+
+int main(void)
+{
+	struct CMUnitTest tests[LENGTH(cells)];
+
+	for (size_t i = 0; i < LENGTH(cells); i++)
+		tests[i] = (struct CMUnitTest){
+		    .name = cells[i].name,
+		    .test_func = check_cell,
+		    .initial_state = (void *)(uintptr_t)&cells[i],
+		};
+	return _cmocka_run_group_tests("states", tests, LENGTH(tests), NULL, NULL);
+}

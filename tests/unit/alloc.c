@@ -1,0 +1,100 @@
+/* The default allocator: aligned, usable from end to end, and everything goes back. */
+#include "../support/support.h"
+
+#include "base/alloc.h"
+
+static const size_t sizes[] = {
+    1,
+    8,
+    100,
+    4095,
+    4096,
+    65535,
+    65536,
+    65537,
+    100000,
+    1 << 20,
+    WQ__HUGE - 1,
+    WQ__HUGE,
+    WQ__HUGE + 1,
+    WQ__HUGE + 5000,
+    2 * WQ__HUGE,
+    3 * WQ__HUGE + 4097,
+};
+
+static void pieces_are_aligned_and_whole(void **state)
+{
+	const wq_allocator *a = &wq__default_allocator;
+
+	(void)state;
+	for (size_t i = 0; i < LENGTH(sizes); i++)
+		for (size_t align = 1; align <= 4096; align *= 8) {
+			unsigned char *p = wq__alloc(a, sizes[i], align);
+
+			assert_non_null(p);
+			assert_int_equal((uintptr_t)p % align, 0);
+			if (sizes[i] >= WQ__HUGE)
+				assert_int_equal((uintptr_t)p % WQ__HUGE, 0);
+			p[0] = 1;
+			memset(p, 0x5a, sizes[i]);
+			assert_int_equal(p[sizes[i] - 1], 0x5a);
+			wq__free(a, p, sizes[i]);
+		}
+	wq__free(a, NULL, 5); /* nothing happens */
+}
+
+/* Pages of address space that the process has. */
+static long address_space(void)
+{
+	FILE *f = fopen("/proc/self/statm", "r");
+	long pages = -1;
+
+	if (f == NULL)
+		return -1;
+	if (fscanf(f, "%ld", &pages) != 1)
+		pages = -1;
+	fclose(f);
+	return pages;
+}
+
+static void everything_goes_back(void **state)
+{
+	const wq_allocator *a = &wq__default_allocator;
+
+	(void)state;
+	for (size_t i = 0; i < LENGTH(sizes); i++) {
+		long before = -1;
+
+		for (int round = 0; round < 110; round++) {
+			void *p = wq__alloc(a, sizes[i], 64);
+
+			assert_non_null(p);
+			wq__free(a, p, sizes[i]);
+			if (round == 9) /* by now the heap is as large as it needs to be */
+				before = address_space();
+		}
+		/* 100 rounds that each lost a page would show */
+		assert_true(address_space() - before < 100);
+	}
+}
+
+static void what_cannot_be_had(void **state)
+{
+	const wq_allocator *a = &wq__default_allocator;
+
+	(void)state;
+	assert_null(wq__alloc(a, SIZE_MAX, 8));
+	assert_null(wq__alloc(a, SIZE_MAX - WQ__HUGE, 8));
+	assert_null(wq__alloc(a, SIZE_MAX / 2, 8));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(pieces_are_aligned_and_whole),
+	    cmocka_unit_test(everything_goes_back),
+	    cmocka_unit_test(what_cannot_be_had),
+	};
+
+	return cmocka_run_group_tests_name("alloc", tests, NULL, NULL);
+}

@@ -1,0 +1,206 @@
+/* The lock keeps others out; the parker sleeps until it is set, or until its time. */
+#include "../support/support.h"
+
+#include "base/sync.h"
+
+#include <sched.h>
+
+enum { THREADS = 4, ROUNDS = 40000 };
+
+struct shared {
+	wq__lock lock;
+	long counter; /* L */
+	int inside;   /* L */
+	int wrong;    /* L */
+};
+
+static int64_t count(void *arg)
+{
+	struct shared *s = arg;
+
+	for (int i = 0; i < ROUNDS; i++) {
+		wq__lock_acquire(&s->lock);
+		s->wrong += s->inside++ != 0;
+		s->counter++;
+		/* now and then long enough for the others to go to sleep on it */
+		if (i % 1000 == 0)
+			sched_yield();
+		s->inside--;
+		wq__lock_release(&s->lock);
+	}
+	return 0;
+}
+
+static void contend(uint32_t pauses)
+{
+	struct shared s = {.counter = 0};
+	struct actor a[THREADS];
+
+	wq__lock_init(&s.lock);
+	if (pauses != UINT32_MAX)
+		s.lock.pauses = pauses;
+	for (int i = 0; i < THREADS; i++)
+		actor_start(&a[i], count, &s);
+	for (int i = 0; i < THREADS; i++)
+		actor_join(&a[i]);
+	IS(s.counter, THREADS * ROUNDS);
+	IS(s.wrong, 0);
+	IS(atomic_load(&s.lock.word), 0);
+}
+
+static void lock_keeps_others_out(void **state)
+{
+	(void)state;
+	contend(UINT32_MAX); /* as it is set up here */
+	contend(0);          /* as on one CPU: everyone sleeps at once */
+	contend(1);
+}
+
+static int64_t acquire_and_release(void *arg)
+{
+	struct shared *s = arg;
+
+	wq__lock_acquire(&s->lock);
+	s->counter++;
+	wq__lock_release(&s->lock);
+	return 0;
+}
+
+static void lock_wakes_all_who_sleep_on_it(void **state)
+{
+	struct shared s = {.counter = 0};
+	struct actor a[THREADS];
+
+	(void)state;
+	wq__lock_init(&s.lock);
+	wq__lock_acquire(&s.lock);
+	for (int i = 0; i < THREADS; i++)
+		actor_start(&a[i], acquire_and_release, &s);
+	for (int i = 0; i < THREADS; i++)
+		actor_blocks(&a[i]);
+	IS(s.counter, 0);
+	wq__lock_release(&s.lock);
+	for (int i = 0; i < THREADS; i++)
+		actor_join(&a[i]);
+	IS(s.counter, THREADS);
+}
+
+static void parker_set_before_it_is_looked_at(void **state)
+{
+	wq__parker p;
+
+	(void)state;
+	wq__parker_init(&p);
+	assert_false(wq__parker_is_set(&p));
+	assert_false(wq__parker_poll(&p, 0));
+	assert_false(wq__parker_poll(&p, 100));
+	assert_false(wq__parker_set(&p)); /* nobody sleeps: no wake is due */
+	assert_true(wq__parker_is_set(&p));
+	assert_true(wq__parker_poll(&p, 0));
+	assert_true(wq__parker_poll(&p, 100));
+	assert_true(wq__parker_sleep(&p, INT64_MAX)); /* at once */
+	assert_true(wq__parker_sleep(&p, 0));         /* set counts more than late */
+}
+
+static void parker_times_out_not_too_early(void **state)
+{
+	wq__parker p;
+
+	(void)state;
+	wq__parker_init(&p);
+	assert_false(wq__parker_sleep(&p, 0)); /* long past */
+	for (int64_t span = 1; span < 4 * WQ_MILLISECOND; span *= 50) {
+		int64_t deadline = wq__clock_now() + span;
+
+		assert_false(wq__parker_sleep(&p, deadline));
+		assert_true(wq__clock_now() >= deadline);
+	}
+	assert_false(wq__parker_is_set(&p));
+	wq__parker_set(&p);
+	assert_true(wq__parker_sleep(&p, INT64_MAX));
+}
+
+struct sleeper {
+	wq__parker parker;
+	int64_t deadline_ns;
+};
+
+static int64_t sleep_on(void *arg)
+{
+	struct sleeper *s = arg;
+
+	return wq__parker_sleep(&s->parker, s->deadline_ns);
+}
+
+static void parker_is_woken(void **state)
+{
+	(void)state;
+	for (int round = 0; round < 20; round++) {
+		struct sleeper s = {.deadline_ns =
+		                        round % 2 ? INT64_MAX : wq__clock_now() + WQ_HOUR};
+		struct actor a;
+
+		wq__parker_init(&s.parker);
+		actor_start(&a, sleep_on, &s);
+		actor_blocks(&a);
+		wq__parker_wake(&s.parker); /* for nothing: it goes on sleeping */
+		actor_blocks(&a);
+		assert_true(wq__parker_set(&s.parker));
+		wq__parker_wake(&s.parker);
+		IS(actor_join(&a), 1);
+	}
+}
+
+/* set races with falling asleep: who is told to wake does, and nobody sleeps through. */
+static void parker_is_never_missed(void **state)
+{
+	(void)state;
+	for (int round = 0; round < 2000; round++) {
+		struct sleeper s = {.deadline_ns = INT64_MAX};
+		struct actor a;
+
+		wq__parker_init(&s.parker);
+		actor_start(&a, sleep_on, &s);
+		if (round % 3 == 0)
+			sched_yield();
+		if (wq__parker_set(&s.parker))
+			wq__parker_wake(&s.parker);
+		IS(actor_join(&a), 1);
+	}
+}
+
+static void clocks_and_cpus(void **state)
+{
+	int64_t before, now;
+
+	(void)state;
+	assert_true(wq__cpus() >= 1);
+	before = wq__clock_now();
+	for (int i = 0; i < 1000; i++) {
+		now = wq__clock_now();
+		assert_true(now >= before);
+		before = now;
+	}
+	/* the cheap one is behind, by less than a tenth of a second */
+	now = wq__clock_coarse();
+	assert_true(now <= wq__clock_now());
+	assert_true(now > before - WQ_SECOND / 10);
+	assert_true(wq__pauses_for(0) >= 1);
+	assert_true(wq__pauses_for(1) >= 1);
+	assert_true(wq__pauses_for(WQ_SECOND) > 1000);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(lock_keeps_others_out),
+	    cmocka_unit_test(lock_wakes_all_who_sleep_on_it),
+	    cmocka_unit_test(parker_set_before_it_is_looked_at),
+	    cmocka_unit_test(parker_times_out_not_too_early),
+	    cmocka_unit_test(parker_is_woken),
+	    cmocka_unit_test(parker_is_never_missed),
+	    cmocka_unit_test(clocks_and_cpus),
+	};
+
+	return cmocka_run_group_tests_name("sync", tests, NULL, NULL);
+}
