@@ -1,0 +1,102 @@
+/*
+ * What the files behind tape.h share.
+ *
+ *   tape.c         reading, comparing, the life of the queues, the loop
+ *   tape_change.c  operations that change something: add, get, done
+ *   tape_look.c    operations that wait, stop or look
+ */
+#ifndef WQ_TEST_TAPE_INSIDE_H
+#define WQ_TEST_TAPE_INSIDE_H
+
+#include "keys.h"
+#include "model.h"
+#include "parts.h"
+#include "tape.h"
+
+enum {
+	HELD_MAX = 2 * MODEL_KEYS, /* a key is held once per queue */
+	KEPT_MAX = 64,             /* copies of items that were handed back */
+	BATCH_MAX = 16,
+	CHECK_EVERY = 64,   /* steps between two comparisons of everything */
+	IDLE_MAX = 1 << 20, /* bytes that a queue without keys may keep */
+};
+
+/* One queue, and what should be the same. */
+struct side {
+	wq *q;
+	struct model m;
+	struct books books;
+	struct line line;
+	int fd;
+	bool quiet;           /* a Get without waiting has found nothing ... */
+	uint64_t quiet_since; /* ... when there had been so many pushes */
+};
+
+struct held {
+	wq_item item;
+	struct side *home;
+	int key;
+	uint64_t hold;
+};
+
+struct tape {
+	const uint8_t *bytes;
+	size_t n, at;
+	size_t step;
+	const char *op;
+	struct tape_diff *diff;
+	wq_manual_clock *mc;
+	int64_t now_ns;
+	struct side side[2];
+	struct held held[HELD_MAX];
+	size_t nheld;
+	struct held kept[KEPT_MAX];
+	size_t nkept, kept_at;
+	unsigned shown[MODEL_KEYS];
+};
+
+/* The next bytes of the tape. */
+unsigned tape_byte(struct tape *t);
+unsigned tape_word(struct tape *t);
+
+/* A key by one byte: mostly the awkward ones, so that adds meet. And a plain one by its number. */
+int tape_some_key(struct tape *t);
+int tape_plain_key(unsigned i);
+
+/* Both note the difference and answer false. */
+__attribute__((format(printf, 2, 3))) bool tape_fail(struct tape *t, const char *format, ...);
+bool tape_differ(struct tape *t, const char *what, int64_t got, int64_t want);
+
+#define SAME(what, got, want)                                                                      \
+	do {                                                                                       \
+		int64_t got_ = (int64_t)(got), want_ = (int64_t)(want);                            \
+		if (got_ != want_)                                                                 \
+			return tape_differ(t, what, got_, want_);                                  \
+	} while (0)
+
+/* The item that a Get filled: is it the key that the model says? */
+bool tape_same_item(struct tape *t, const struct side *s, const wq_item *it, int key);
+
+/* What a Get that found nothing means for the descriptor. */
+void tape_note_answer(struct side *s, int rc);
+
+/* Add a key to queue and model. */
+bool tape_add(struct tape *t, struct side *s, int key);
+
+/* Show all keys (or the first stop_at, if that is not 0) of a queue that stands still. */
+bool tape_walk(struct tape *t, struct side *s, size_t stop_at);
+
+/* X(name): the operation of that number is op_name(). Only append: the corpus knows the numbers. */
+/* clang-format off */
+#define OPS(X)                                                                                     \
+	X(add) X(add_plain) X(add_str) X(add_many) X(add_burst) X(get) X(get_many)                 \
+	X(work_off) X(interrupt) X(done) X(done_many) X(next) X(next_many)                         \
+	X(requeue) X(extend) X(wait) X(shutdown) X(walk) X(walk_moving)                            \
+	X(drain) X(state) X(fd) X(bad) X(clock) X(free)
+/* clang-format on */
+
+#define OP(name) bool op_##name(struct tape *t, struct side *s);
+OPS(OP)
+#undef OP
+
+#endif

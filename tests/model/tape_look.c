@@ -1,0 +1,280 @@
+#include "tape_inside.h"
+
+#include <poll.h>
+#include <string.h>
+
+/* ---- wait and stop ------------------------------------------------------ */
+
+bool op_wait(struct tape *t, struct side *s)
+{
+	unsigned b = tape_byte(t);
+	int64_t deadline_ns = b & 1 ? t->now_ns : 0;
+
+	if (b & 2) {
+		int key = tape_some_key(t);
+		size_t len;
+		const void *bytes = keys_bytes(key, &len);
+		int want = s->m.keys[key].state == 0 ? WQ_OK : WQ_ETIMEDOUT;
+
+		if (want == WQ_OK && b & 4)
+			deadline_ns = WQ_NEVER;
+		SAME("wait_key", wq_wait_key_until(s->q, bytes, len, deadline_ns), want);
+	} else {
+		int want = model_idle(&s->m) ? WQ_OK : WQ_ETIMEDOUT;
+
+		if (want == WQ_OK && b & 4)
+			deadline_ns = WQ_NEVER;
+		SAME("wait_idle", wq_wait_idle_until(s->q, deadline_ns), want);
+	}
+	return true;
+}
+
+bool op_shutdown(struct tape *t, struct side *s)
+{
+	/* Seldom, for little happens on a queue that is shut. */
+	if (tape_byte(t) % 8 == 7) {
+		s->m.shut = true;
+		SAME("shutdown", wq_shutdown(s->q), WQ_OK);
+	}
+	SAME("shutting_down", wq_shutting_down(s->q), s->m.shut);
+	return true;
+}
+
+/* ---- look --------------------------------------------------------------- */
+
+/* What a walk over a queue that stands still must show. */
+struct still {
+	struct tape *t;
+	struct side *s;
+	size_t n, stop_at;
+	bool ok;
+};
+
+static bool same_info(struct tape *t, struct side *s, const wq_key_info *info)
+{
+	int key = keys_find(info->key, info->len);
+
+	if (key < 0)
+		return tape_fail(t, "walk: shows an unknown key of %zu bytes", info->len);
+	if (t->shown[key]++ > 0)
+		return tape_fail(t, "walk: shows key %d twice", key);
+	SAME("walk: state", info->state, s->m.keys[key].state);
+	SAME("walk: age", info->age_ns, t->now_ns - s->m.keys[key].added_ns);
+	SAME("walk: state by wq_state", wq_state(s->q, info->key, info->len), s->m.keys[key].state);
+	return true;
+}
+
+static int show_still(void *ctx, const wq_key_info *info)
+{
+	struct still *w = ctx;
+
+	w->n++;
+	w->ok = w->ok && same_info(w->t, w->s, info);
+	return !w->ok || w->n == w->stop_at;
+}
+
+bool tape_walk(struct tape *t, struct side *s, size_t stop_at)
+{
+	struct still w = {t, s, 0, stop_at, true};
+	size_t live = s->m.nqueued + s->m.nrunning;
+
+	memset(t->shown, 0, sizeof t->shown);
+	int64_t n = wq_walk(s->q, show_still, &w);
+
+	if (!w.ok)
+		return false;
+	SAME("walk: keys", n, stop_at > 0 && stop_at < live ? stop_at : live);
+	SAME("walk: calls", w.n, n);
+	return true;
+}
+
+bool op_walk(struct tape *t, struct side *s)
+{
+	return tape_walk(t, s, tape_byte(t));
+}
+
+/*
+ * A walk whose callback changes the queue, so that the table grows or shrinks
+ * under it. A key that lives throughout is shown once, the others at most
+ * once for each of their lives.
+ */
+struct moving {
+	struct tape *t;
+	struct side *s;
+	uint32_t random;
+	int changes;
+	unsigned add_of_8; /* how many of 8 changes are adds */
+	bool ok;
+};
+
+static bool change(struct tape *t, struct side *s, uint32_t random, bool add)
+{
+	wq_item it;
+	int key, want;
+
+	if (add)
+		return tape_add(t, s, tape_plain_key(random >> 8));
+	want = model_get(&s->m, MODEL_NOWAIT, &key);
+	SAME("get in a walk", wq_try_get(s->q, &it), want);
+	tape_note_answer(s, want);
+	if (want != WQ_OK)
+		return true;
+	if (!tape_same_item(t, s, &it, key))
+		return false;
+	want = model_done(&s->m, key, s->m.keys[key].hold);
+	SAME("done in a walk", wq_done(s->q, &it), want);
+	return true;
+}
+
+static int show_moving(void *ctx, const wq_key_info *info)
+{
+	struct moving *w = ctx;
+	int key = keys_find(info->key, info->len);
+
+	if (key < 0)
+		w->ok = tape_fail(w->t, "walk: shows an unknown key of %zu bytes", info->len);
+	else
+		w->t->shown[key]++;
+	for (int i = 0; w->ok && w->changes > 0 && i < 4; i++, w->changes--) {
+		w->random = w->random * 1664525 + 1013904223;
+		w->ok = change(w->t, w->s, w->random, (w->random >> 4) % 8 < w->add_of_8);
+	}
+	return !w->ok;
+}
+
+bool op_walk_moving(struct tape *t, struct side *s)
+{
+	static unsigned lives[MODEL_KEYS];
+	static bool lived[MODEL_KEYS];
+	struct moving w = {.t = t, .s = s, .ok = true};
+
+	w.random = tape_byte(t);
+	w.changes = (int)tape_byte(t) * 8;
+	w.add_of_8 = tape_byte(t) % 9;
+	memset(t->shown, 0, sizeof t->shown);
+	for (int key = 0; key < MODEL_KEYS; key++) {
+		lives[key] = s->m.keys[key].lives;
+		lived[key] = s->m.keys[key].state != 0;
+	}
+	int64_t n = wq_walk(s->q, show_moving, &w), shown = 0;
+
+	if (!w.ok)
+		return false;
+	for (int key = 0; key < MODEL_KEYS; key++) {
+		unsigned most = s->m.keys[key].lives - lives[key] + lived[key];
+		bool throughout =
+		    lived[key] && s->m.keys[key].state != 0 && s->m.keys[key].lives == lives[key];
+
+		shown += t->shown[key];
+		if (t->shown[key] > most || t->shown[key] < throughout)
+			return tape_fail(t, "key %d of %u lives was shown %u times", key, most,
+			                 t->shown[key]);
+	}
+	SAME("walk: keys", n, shown);
+	return true;
+}
+
+bool op_drain(struct tape *t, struct side *s)
+{
+	unsigned b = tape_byte(t);
+	struct still w = {t, s, 0, 0, true};
+	wq_drain_options options = {.left = show_still, .ctx = &w};
+	wq_report r;
+	int want = model_idle(&s->m) ? WQ_OK : WQ_ETIMEDOUT, rc;
+
+	if (b % 8 != 7) {
+		options.reserved[b % 4] = 1;
+		SAME("bad options", wq_drain_until(s->q, 0, &options, &r), WQ_EINVAL);
+		SAME("shutting_down", wq_shutting_down(s->q), s->m.shut);
+		return true;
+	}
+	memset(&r, 0x5a, sizeof r);
+	memset(t->shown, 0, sizeof t->shown);
+	s->m.shut = true;
+	if (b & 8)
+		rc = wq_drain_for(s->q, 0, &r);
+	else
+		rc = wq_drain_until(s->q, want == WQ_OK ? WQ_NEVER : t->now_ns, &options, &r);
+	SAME("answer", rc, want);
+	SAME("report: queued", r.queued, s->m.nqueued);
+	SAME("report: running", r.running, s->m.nrunning);
+	SAME("report: dirty", r.dirty, s->m.ndirty);
+	SAME("report: reserved", r.reserved[0] | r.reserved[4], 0);
+	if (!w.ok)
+		return false;
+	SAME("report: keys", w.n, b & 8 ? 0 : s->m.nqueued + s->m.nrunning);
+	return true;
+}
+
+bool op_state(struct tape *t, struct side *s)
+{
+	int key = tape_some_key(t);
+	size_t len;
+	const void *bytes = keys_bytes(key, &len);
+
+	SAME("state", wq_state(s->q, bytes, len), s->m.keys[key].state);
+	SAME("len", wq_len(s->q), s->m.nqueued);
+	return true;
+}
+
+bool op_fd(struct tape *t, struct side *s)
+{
+	struct pollfd p = {.fd = wq_fd(s->q), .events = POLLIN};
+
+	if (p.fd < 0)
+		return tape_differ(t, "fd", p.fd, 0);
+	if (s->fd < 0)
+		s->fd = p.fd;
+	SAME("the same fd as before", p.fd, s->fd);
+	int n = poll(&p, 1, 0);
+
+	if (s->m.nqueued > 0 || s->m.shut)
+		SAME("readable", n, 1);
+	else if (s->quiet && s->quiet_since == s->m.pushes)
+		SAME("readable", n, 0);
+	return true;
+}
+
+bool op_bad(struct tape *t, struct side *s)
+{
+	wq_item zero = {0};
+	int rc;
+
+	switch (tape_byte(t) % 6) {
+	case 0:
+		SAME("too long", wq_add(s->q, "", WQ_KEY_MAX + 1), WQ_ETOOLONG);
+		break;
+	case 1:
+		SAME("no key", wq_add(s->q, NULL, 1), WQ_EINVAL);
+		break;
+	case 2:
+		rc = wq_done(s->q, &zero);
+		if (rc != WQ_ESTALE && rc != WQ_EOTHERQUEUE)
+			return tape_differ(t, "done of a zeroed item", rc, WQ_ESTALE);
+		break;
+	case 3:
+		zero.reserved0 = 1;
+		SAME("reserved word", wq_done(s->q, &zero), WQ_EINVAL);
+		break;
+	case 4:
+		SAME("deadline", wq_get_until(s->q, &zero, -2), WQ_EINVAL);
+		break;
+	case 5:
+		SAME("max 0", wq_get_many(s->q, &zero, sizeof zero, 0, WQ_NOWAIT), WQ_EINVAL);
+		break;
+	}
+	return true;
+}
+
+bool op_clock(struct tape *t, struct side *s)
+{
+	static const int64_t steps[] = {0,         1,      WQ_MICROSECOND, 3 * WQ_MILLISECOND,
+	                                WQ_SECOND, WQ_HOUR};
+	unsigned b = tape_byte(t);
+	int64_t by_ns = steps[b % 6] * (1 + b / 6);
+
+	t->now_ns += by_ns;
+	SAME("advance", wq_manual_clock_advance(t->mc, by_ns), WQ_OK);
+	SAME("now", wq_now(s->q), t->now_ns);
+	return true;
+}
