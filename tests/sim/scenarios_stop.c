@@ -1,0 +1,311 @@
+/* Stopping: shutdowns, drains, and freeing a queue that threads are leaving. */
+#include "world.h"
+
+/* ---- shutdown ------------------------------------------------------------------- */
+
+static void stopper(void *arg)
+{
+	(void)arg;
+	do_shutdown();
+}
+
+static void add_two(void *arg)
+{
+	(void)arg;
+	do_add((int)sim_random(2));
+	do_add((int)sim_random(2));
+}
+
+/* Adds beside the shutdown are refused or handed out, never lost. */
+static void setup_shutdown(void)
+{
+	world_open(NULL);
+	for (uint32_t n = 1 + sim_random(4); n > 0; n--)
+		sim_spawn("worker", plain_worker, NULL);
+	sim_spawn("stopper", stopper, NULL);
+	if (sim_chance(2))
+		sim_spawn("stopper", stopper, NULL);
+	sim_spawn("producer", add_two, NULL);
+}
+
+static bool both_hold(void *arg)
+{
+	(void)arg;
+	return w.nheld == 2 || w.b > 0;
+}
+
+/* Marks keys while they are held, then shuts down: they come back all the same. */
+static void marker(void *arg)
+{
+	(void)arg;
+	do_add(0);
+	do_add(1);
+	sim_until(both_hold, NULL);
+	do_add(0);
+	do_add(1);
+	do_shutdown();
+	w.b = 1;
+}
+
+static bool marked(void *arg)
+{
+	(void)arg;
+	return w.b > 0;
+}
+
+static void patient_worker(void *arg)
+{
+	wq_item it;
+
+	(void)arg;
+	for (;;) {
+		int rc = do_get(&it, WQ_NEVER);
+
+		if (rc == WQ_ESHUTDOWN)
+			return;
+		sim_until(marked, NULL);
+		do_done(&it);
+	}
+}
+
+static void finish_dirty(void)
+{
+	SIM_CHECK(w.holds[0] == 2 && w.holds[1] == 2);
+}
+
+static void setup_dirty(void)
+{
+	world_open(NULL);
+	sim_spawn("marker", marker, NULL);
+	sim_spawn("worker", patient_worker, NULL);
+	sim_spawn("worker", patient_worker, NULL);
+}
+
+/* ---- drain ------------------------------------------------------------------------- */
+
+static void drainer(void *arg)
+{
+	wq_report r;
+
+	(void)arg;
+	SIM_CHECK(do_drain(WQ_NEVER, NULL, &r) == WQ_OK);
+	SIM_CHECK(world_len() == 0);
+}
+
+static void busy_worker(void *arg)
+{
+	wq_item it;
+
+	(void)arg;
+	while (do_get(&it, WQ_NEVER) == WQ_OK) {
+		work(&it);
+		if (w.a > 0 && sim_chance(2)) {
+			w.a--;
+			if (sim_chance(2)) {
+				do_requeue(&it, sim_chance(2) ? WQ_HEAD : WQ_TAIL);
+				continue;
+			}
+			do_add(key_of(&it));
+		}
+		do_done(&it);
+	}
+}
+
+static void few_adds(void *arg)
+{
+	(void)arg;
+	for (int i = 0; i < 4; i++)
+		do_add((int)sim_random(3));
+}
+
+static void setup_drain(void)
+{
+	world_open(NULL);
+	w.a = 3;
+	for (uint32_t n = 1 + sim_random(3); n > 0; n--)
+		sim_spawn("drainer", drainer, NULL);
+	sim_spawn("producer", few_adds, NULL);
+	sim_spawn("producer", few_adds, NULL);
+	sim_spawn("worker", busy_worker, NULL);
+	if (sim_chance(2))
+		sim_spawn("worker", busy_worker, NULL);
+}
+
+/* The first w.c tasks. */
+static bool all_sleep(void *arg)
+{
+	int n = w.b; /* have returned */
+
+	(void)arg;
+	for (int i = 0; i < w.c; i++)
+		n += sim_sleeping(i);
+	return n == w.c;
+}
+
+static wq_item last_item;
+
+/*
+ * All drainers sleep before the last hold ends, and nothing happens after it:
+ * each must be woken by that one.
+ */
+static void last_holder(void *arg)
+{
+	(void)arg;
+	sim_until(all_sleep, NULL);
+	do_done(&last_item);
+}
+
+static void setup_drain_last(void)
+{
+	world_open(NULL);
+	sim_quiet_begin();
+	do_add(1);
+	do_get(&last_item, WQ_NOWAIT);
+	sim_quiet_end();
+	w.c = 2 + (int)sim_random(2);
+	for (int i = 0; i < w.c; i++)
+		sim_spawn("drainer", drainer, NULL);
+	sim_spawn("holder", last_holder, NULL);
+}
+
+static void hasty_drainer(void *arg)
+{
+	wq_report r;
+
+	(void)arg;
+	do_drain(soon(), NULL, &r);
+}
+
+static void setup_drain_deadline(void)
+{
+	setup_drain();
+	sim_spawn("hasty", hasty_drainer, NULL);
+	sim_spawn("hasty", hasty_drainer, NULL);
+}
+
+/* Nobody works: only a shutdown ends this drain. */
+static void released_drainer(void *arg)
+{
+	wq_report r;
+	int rc = do_drain(WQ_NEVER, NULL, &r);
+
+	(void)arg;
+	SIM_CHECK(rc == WQ_EINTERRUPTED);
+	SIM_CHECK(r.queued + r.running == 1);
+	w.b++;
+}
+
+static void releaser(void *arg)
+{
+	(void)arg;
+	/* One that comes before the drains does not count for them. */
+	if (sim_chance(2))
+		do_shutdown();
+	sim_until(all_sleep, NULL);
+	do_shutdown();
+}
+
+static void finish_released(void)
+{
+	SIM_CHECK(w.b == w.c);
+	if (w.nheld)
+		do_done(&last_item);
+}
+
+static void setup_drain_released(void)
+{
+	world_open(NULL);
+	sim_quiet_begin();
+	do_add(1);
+	if (sim_chance(2))
+		do_get(&last_item, WQ_NOWAIT);
+	sim_quiet_end();
+	w.c = 1 + (int)sim_random(3);
+	for (int i = 0; i < w.c; i++)
+		sim_spawn("drainer", released_drainer, NULL);
+	sim_spawn("releaser", releaser, NULL);
+}
+
+/* A drain that gives up lists what it leaves, while workers go on. */
+static int show_left(void *ctx, const wq_key_info *info)
+{
+	wq_item fake = {.key = info->key, .len = info->len};
+
+	(void)key_of(&fake);
+	SIM_CHECK(info->state != 0 && info->age_ns >= 0);
+	++*(int *)ctx;
+	sim_yield();
+	return 0;
+}
+
+static void listing_drainer(void *arg)
+{
+	wq_report r;
+	int shown = 0;
+	int rc = do_drain(soon(), &(wq_drain_options){.left = show_left, .ctx = &shown}, &r);
+
+	(void)arg;
+	SIM_CHECK((uint64_t)shown <= r.queued + r.running);
+	SIM_CHECK(rc == WQ_ETIMEDOUT || shown == 0);
+}
+
+static void setup_drain_lists(void)
+{
+	world_open(NULL);
+	sim_quiet_begin();
+	for (int k = 0; k < 4; k++)
+		do_add(k);
+	sim_quiet_end();
+	sim_spawn("drainer", listing_drainer, NULL);
+	sim_spawn("worker", plain_worker, NULL);
+}
+
+/* ---- free ---------------------------------------------------------------------------- */
+
+static void inside(void *arg)
+{
+	wq_item it;
+
+	if (arg)
+		SIM_CHECK(wq_drain_until(w.q, WQ_NEVER, NULL, NULL) == WQ_OK);
+	else
+		SIM_CHECK(wq_get(w.q, &it) == WQ_ESHUTDOWN);
+}
+
+/* Frees the queue as soon as it may, which is while the others are on their way out. */
+static void liberator(void *arg)
+{
+	int rc;
+
+	(void)arg;
+	sim_until(all_sleep, NULL);
+	SIM_CHECK(wq_free(w.q) == WQ_EBUSY);
+	SIM_CHECK(wq_shutdown(w.q) == WQ_OK);
+	while ((rc = wq_free(w.q)) == WQ_EBUSY)
+		sim_pass(1 +
+		         sim_random(100)); /* or the schedule of fixed priorities tries for ever */
+	SIM_CHECK(rc == 0);
+	w.q = NULL;
+}
+
+static void setup_free(void)
+{
+	world_open(NULL);
+	w.c = 1 + (int)sim_random(3);
+	for (int i = 0; i < w.c; i++)
+		sim_spawn("inside", inside, NULL);
+	sim_spawn("liberator", liberator, NULL);
+}
+
+const struct scenario scenarios_stop[] = {
+    {"shutdown", "shutdowns beside adds and gets", 60, setup_shutdown, NULL, NULL},
+    {"shutdown-dirty", "keys that were marked before come back", 30, setup_dirty, finish_dirty,
+     NULL},
+    {"drain", "several drains beside producers and workers", 60, setup_drain, NULL, NULL},
+    {"drain-last", "one done ends all drains", 20, setup_drain_last, NULL, NULL},
+    {"drain-deadline", "drains that give up", 40, setup_drain_deadline, NULL, NULL},
+    {"drain-released", "shutdowns release drains", 30, setup_drain_released, finish_released, NULL},
+    {"drain-lists", "a drain lists what it leaves", 20, setup_drain_lists, NULL, NULL},
+    {"free", "a queue is freed while threads leave it", 20, setup_free, NULL, NULL},
+    {0},
+};
