@@ -1,0 +1,168 @@
+/*
+ * What the files of the benchmark share.
+ *
+ *   main.c        arguments, repetitions, bars, the table, the JSON
+ *   primitives.c  what the rows are judged by: mutex, random access, cache
+ *                 line, bare futex, clock
+ *   keys.c        the keys, and the orders in which they are used
+ *   single.c      rows of one thread
+ *   threads.c     rows of producers and consumers
+ *   wake.c        rows of sleeping workers
+ *   memory.c      rows of bytes
+ *
+ * A group is a few rows that one repetition measures together. It knows its
+ * rows, fills in a value and, where the row is judged by a primitive, that
+ * primitive as measured close to it; main.c does the rest. The queue is used
+ * through its public header alone.
+ */
+#ifndef WQ_BENCH_H
+#define WQ_BENCH_H
+
+#include <stdalign.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <wq.h>
+
+/* Two lines: neighbours are fetched in pairs. */
+enum { BENCH_LINE = 128 };
+
+/* How much is done. Set once by main(), before anything is measured. */
+struct bench_sizes {
+	size_t keys; /* queued in the bulk and 1m rows; the pool of keys holds twice as many */
+	size_t ops;  /* operations of the hot single-thread rows */
+	size_t round_trips;  /* pingpong */
+	size_t wakes;        /* samples of a wake-up row, for each repetition */
+	int64_t hot_ns;      /* how long the hot rows run */
+	int64_t rest_ns;     /* between two wake-ups: all must be asleep by then */
+	size_t random_lines; /* random access: lines of 64 bytes, a power of two */
+	size_t random_steps;
+};
+
+extern struct bench_sizes bench_sizes;
+
+/* ---- rows ---------------------------------------------------------------- */
+
+enum bench_bar {
+	BAR_TIMES, /* value <= factor × limit */
+	BAR_PLUS,  /* value <= limit + factor */
+	BAR_FLOOR, /* value >= factor, as far as the placement of the CPUs allows */
+	BAR_FIXED, /* value <= factor */
+};
+
+struct bench_row {
+	const char *name;
+	const char *unit;
+	enum bench_bar bar;
+	double factor;
+	const char *limit_name;
+};
+
+enum { BENCH_ROWS_MAX = 2 };
+
+struct bench_sample {
+	double value;
+	double limit; /* BAR_TIMES, BAR_PLUS: the primitive */
+};
+
+struct bench_group {
+	struct bench_row rows[BENCH_ROWS_MAX];
+	size_t nrows;
+	bool threads; /* its values depend on the way between the CPUs */
+	bool paired;  /* value and limit are measured so closely that they belong together */
+	const void *arg;
+	void *(*setup)(const void *arg); /* may be NULL: state is NULL then */
+	void (*run)(const void *arg, void *state,
+	            struct bench_sample *samples); /* one repetition */
+	void (*teardown)(void *state);             /* may be NULL */
+};
+
+struct bench_groups {
+	const struct bench_group *list;
+	size_t n;
+};
+
+extern const struct bench_groups bench_single, bench_threads, bench_wake, bench_memory;
+
+/* The other half of memory.c: runs in a child of its own. Returns an exit status. */
+int bench_memory_child(size_t nkeys);
+
+/* ---- tools (primitives.c) ------------------------------------------------ */
+
+int64_t bench_now(void);
+
+/* Ends the program, with a message, unless `ok`: a figure of broken work is worth nothing. */
+void bench_check(bool ok, const char *what);
+void *bench_alloc(size_t n, size_t size);
+void *bench_alloc_lines(size_t size); /* on lines of its own; size: a multiple of BENCH_LINE */
+void bench_thread(uint64_t *thread, void *(*fn)(void *), void *arg);
+void bench_join(uint64_t thread);
+
+/* A new default queue; a queue whose keys are all gone, or not (left: how many). */
+wq *bench_queue(void);
+void bench_queue_free(wq *q, size_t left);
+
+/* Sleeps in the kernel; keeps the CPU busy. */
+void bench_rest(int64_t ns);
+void bench_spin(int64_t ns);
+
+/* Sorts the samples; the value below which the part p of them lies. */
+double bench_percentile(double *samples, size_t n, double p);
+
+/* A word to sleep on, and nothing else: the least that waking a thread costs. */
+struct bench_bell {
+	_Atomic uint32_t word;
+};
+
+void bench_bell_wait(struct bench_bell *bell);
+void bench_bell_ring(struct bench_bell *bell);
+
+/* ---- primitives, in nanoseconds (primitives.c, the last in wake.c) ------- */
+
+void bench_primitives_init(void);
+double bench_mutex(void);
+double bench_random_access(void);
+double bench_clock(void);
+
+/* One way between two CPUs, the threads pinned; 0 if there is one CPU only. */
+double bench_line_trip(void);
+
+/* Wakes a thread by a bell, from a thread that then sleeps, or goes on (busy). */
+void bench_futex_wake(bool busy, size_t n, double *p50, double *p99);
+
+/* ---- keys (keys.c) ------------------------------------------------------- */
+
+enum {
+	KEY_LEN = 20,
+	KEY_STRIDE = 32, /* as malloc would place them; none lies across two cache lines */
+};
+
+struct bench_keys {
+	char *bytes;
+	size_t n;
+};
+
+static inline const char *bench_key(const struct bench_keys *k, size_t i)
+{
+	return k->bytes + i * KEY_STRIDE;
+}
+
+/* The i-th key, "ns-123/pod-456789012", with a NUL. Distinct for i < 10^9. */
+void bench_key_format(char out[KEY_LEN + 1], uint64_t i);
+
+/* The pool that all rows share: 2 × bench_sizes.keys keys. */
+const struct bench_keys *bench_pool(void);
+
+/*
+ * The first n keys of the pool, copied in random order: read one after
+ * another, they are used in random order and cost the caller no cache miss.
+ */
+struct bench_keys bench_shuffled(size_t n);
+void bench_keys_release(struct bench_keys *k);
+
+/* n numbers below `range`, the i-th most frequent with weight 1 / (i + 1)^s. */
+uint16_t *bench_zipf(size_t n, uint16_t range, double s);
+
+#endif

@@ -1,0 +1,125 @@
+/*
+ * Rows of bytes, in a child process of their own in which nothing else grows.
+ *
+ *   bytes_per_key     resident memory with 1M keys queued, per key: the key,
+ *                     its entry, its place in the table
+ *   bytes_kept_after  what is still resident when all have been got and done,
+ *                     in percent of the growth at the peak
+ *
+ * Before: no queue has been made. The child makes its keys one at a time.
+ */
+#define _GNU_SOURCE
+#include "bench.h"
+
+#include <fcntl.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+extern char **environ;
+
+/* The number after `prefix` in the first line that begins with it; -1 if there is none. */
+static long number_after(const char *path, const char *prefix)
+{
+	FILE *f = fopen(path, "re");
+	char line[256];
+	long n = -1;
+
+	while (n < 0 && f && fgets(line, sizeof line, f))
+		if (strncmp(line, prefix, strlen(prefix)) == 0)
+			n = strtol(line + strlen(prefix), NULL, 10);
+	if (f)
+		fclose(f);
+	return n;
+}
+
+/* Resident bytes. The roll-up is exact; VmRSS may lag behind by some pages a CPU. */
+static long resident(void)
+{
+	long kb = number_after("/proc/self/smaps_rollup", "Rss:");
+
+	if (kb < 0)
+		kb = number_after("/proc/self/status", "VmRSS:");
+	bench_check(kb >= 0, "the resident size cannot be read");
+	return kb * 1024;
+}
+
+int bench_memory_child(size_t nkeys)
+{
+	char key[KEY_LEN + 1];
+	wq_item item;
+
+	resident(); /* what reading it costs is there before, too */
+
+	long before = resident();
+	wq *q = bench_queue();
+
+	for (size_t i = 0; i < nkeys; i++) {
+		bench_key_format(key, i);
+		bench_check(wq_add(q, key, KEY_LEN) == WQ_QUEUED, "memory: a key was not queued");
+	}
+
+	long peak = resident();
+
+	for (size_t i = 0; i < nkeys; i++)
+		bench_check(wq_get(q, &item) == WQ_OK && wq_done(q, &item) == WQ_OK,
+		            "memory: a call failed");
+
+	long after = resident();
+
+	bench_queue_free(q, 0);
+	printf("%ld %ld %ld\n", before, peak, after);
+	return 0;
+}
+
+static void memory_run(const void *arg, void *state, struct bench_sample *samples)
+{
+	char nkeys[32];
+	char *argv[] = {"wq_bench", "--memory-child", nkeys, NULL};
+	posix_spawn_file_actions_t actions;
+	char line[128] = "", *at = line;
+	int pipe_fds[2], status = -1;
+	pid_t pid;
+
+	(void)arg;
+	(void)state;
+	snprintf(nkeys, sizeof nkeys, "%zu", bench_sizes.keys);
+	bench_check(pipe2(pipe_fds, O_CLOEXEC) == 0, "no pipe");
+	posix_spawn_file_actions_init(&actions);
+	posix_spawn_file_actions_adddup2(&actions, pipe_fds[1], STDOUT_FILENO);
+	bench_check(posix_spawn(&pid, "/proc/self/exe", &actions, NULL, argv, environ) == 0,
+	            "the child for the memory rows could not be started");
+	posix_spawn_file_actions_destroy(&actions);
+	close(pipe_fds[1]);
+
+	FILE *out = fdopen(pipe_fds[0], "r");
+
+	bench_check(out && fgets(line, sizeof line, out),
+	            "the child for the memory rows said nothing");
+	fclose(out);
+	waitpid(pid, &status, 0);
+
+	long before = strtol(at, &at, 10);
+	long peak = strtol(at, &at, 10);
+	long after = strtol(at, &at, 10);
+
+	bench_check(status == 0 && before > 0 && peak > before && after > 0,
+	            "the child for the memory rows failed");
+	samples[0].value = (double)(peak - before) / (double)bench_sizes.keys;
+	samples[1].value =
+	    after > before ? 100.0 * (double)(after - before) / (double)(peak - before) : 0;
+}
+
+static const struct bench_group groups[] = {
+    {
+	.rows = {{"bytes_per_key", "bytes", BAR_FIXED, 96, "bytes"},
+                 {"bytes_kept_after", "%", BAR_FIXED, 2, "percent_of_peak"}},
+	.nrows = 2,
+	.run = memory_run,
+    },
+};
+
+const struct bench_groups bench_memory = {groups, sizeof groups / sizeof groups[0]};

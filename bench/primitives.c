@@ -1,0 +1,307 @@
+/*
+ * What a row is judged by. Each is the least that the machine asks for the
+ * thing, measured in the same run and close to the row:
+ *
+ *   mutex          one uncontended lock and unlock of a pthread mutex
+ *   random access  one dependent load over 512 MB of ordinary pages
+ *   line trip      a cache line's way from one CPU to another
+ *   futex wake     from the wake to the first instruction of the woken thread
+ *   clock          one reading of CLOCK_MONOTONIC
+ */
+#define _GNU_SOURCE
+#include "bench.h"
+
+#include <errno.h>
+#include <linux/futex.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+/* ---- tools ---------------------------------------------------------------- */
+
+int64_t bench_now(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
+}
+
+void bench_check(bool ok, const char *what)
+{
+	if (ok)
+		return;
+	fprintf(stderr, "wq_bench: %s\n", what);
+	exit(1);
+}
+
+void *bench_alloc(size_t n, size_t size)
+{
+	void *p = calloc(n, size);
+
+	bench_check(p != NULL, "out of memory");
+	return p;
+}
+
+void *bench_alloc_lines(size_t size)
+{
+	void *p = aligned_alloc(BENCH_LINE, size);
+
+	bench_check(p != NULL, "out of memory");
+	return memset(p, 0, size);
+}
+
+void bench_thread(uint64_t *thread, void *(*fn)(void *), void *arg)
+{
+	pthread_t id;
+
+	bench_check(pthread_create(&id, NULL, fn, arg) == 0, "a thread could not be started");
+	*thread = (uint64_t)id;
+}
+
+void bench_join(uint64_t thread)
+{
+	pthread_join((pthread_t)thread, NULL);
+}
+
+wq *bench_queue(void)
+{
+	wq *q = NULL;
+
+	bench_check(wq_new(&q, NULL) == WQ_OK, "wq_new failed");
+	return q;
+}
+
+void bench_queue_free(wq *q, size_t left)
+{
+	bench_check(wq_free(q) == (int)left, "the queue does not hold what it should");
+}
+
+void bench_rest(int64_t ns)
+{
+	struct timespec span = {.tv_sec = (time_t)(ns / 1000000000),
+	                        .tv_nsec = (long)(ns % 1000000000)};
+	_Atomic uint32_t word = 0;
+
+	syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, 0, &span, NULL, 0);
+}
+
+void bench_spin(int64_t ns)
+{
+	int64_t end = bench_now() + ns;
+
+	while (bench_now() < end)
+		;
+}
+
+static int by_value(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+double bench_percentile(double *samples, size_t n, double p)
+{
+	size_t at = (size_t)((double)n * p);
+
+	qsort(samples, n, sizeof *samples, by_value);
+	return samples[at < n ? at : n - 1];
+}
+
+/* ---- futex ---------------------------------------------------------------- */
+
+void bench_bell_wait(struct bench_bell *bell)
+{
+	/* acquire: pairs with the release in bench_bell_ring() */
+	while (atomic_exchange_explicit(&bell->word, 0, memory_order_acquire) == 0)
+		syscall(SYS_futex, &bell->word, FUTEX_WAIT_PRIVATE, 0, NULL, NULL, 0);
+}
+
+void bench_bell_ring(struct bench_bell *bell)
+{
+	/* release: pairs with the acquire in bench_bell_wait() */
+	atomic_store_explicit(&bell->word, 1, memory_order_release);
+	syscall(SYS_futex, &bell->word, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+}
+
+/* ---- mutex and clock ------------------------------------------------------ */
+
+static void *sleep_for_ever(void *arg)
+{
+	for (;;)
+		bench_bell_wait(arg);
+	return NULL;
+}
+
+void bench_primitives_init(void)
+{
+	static struct bench_bell never;
+	uint64_t thread;
+
+	/* glibc leaves the atomics out of a mutex while there is one thread only. */
+	bench_thread(&thread, sleep_for_ever, &never);
+	pthread_detach((pthread_t)thread);
+}
+
+double bench_mutex(void)
+{
+	pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+	size_t n = bench_sizes.ops;
+	int64_t start = bench_now();
+
+	for (size_t i = 0; i < n; i++) {
+		pthread_mutex_lock(&mutex);
+		pthread_mutex_unlock(&mutex);
+	}
+	return (double)(bench_now() - start) / (double)n;
+}
+
+double bench_clock(void)
+{
+	size_t n = bench_sizes.ops / 4;
+	int64_t start = bench_now();
+
+	for (size_t i = 1; i < n; i++)
+		bench_now();
+	return (double)(bench_now() - start) / (double)n;
+}
+
+/* ---- random access -------------------------------------------------------- */
+
+struct line {
+	uint32_t next;
+	char rest[60];
+};
+
+/*
+ * A chain through all lines. A linear congruence of full period makes it: the
+ * page of each step is as good as random, and it is written in one pass.
+ */
+static struct line *make_chain(void)
+{
+	size_t n = bench_sizes.random_lines;
+	struct line *lines = mmap(NULL, n * sizeof *lines, PROT_READ | PROT_WRITE,
+	                          MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	bench_check(lines != MAP_FAILED, "no memory for random access");
+	/* Ordinary pages, as the queue's own are. */
+	madvise(lines, n * sizeof *lines, MADV_NOHUGEPAGE);
+	for (size_t i = 0; i < n; i++)
+		lines[i].next = (uint32_t)((i * 1664525 + 1013904223) % n);
+	return lines;
+}
+
+double bench_random_access(void)
+{
+	static struct line *lines;
+	static uint32_t at;
+	size_t n = bench_sizes.random_steps;
+	uint32_t i = at;
+
+	if (!lines)
+		lines = make_chain();
+
+	int64_t start = bench_now();
+
+	for (size_t step = 0; step < n; step++)
+		i = lines[i].next;
+
+	int64_t took = bench_now() - start;
+
+	/* The next call goes on where this one stopped, over lines that are cold. */
+	at = i;
+	return (double)took / (double)n;
+}
+
+/* ---- the way between two CPUs --------------------------------------------- */
+
+enum { TRIP_CHUNKS = 51, TRIP_CHUNKS_LEAST = 5, TRIP_ROUNDS = 200 };
+
+#define TRIP_OVER UINT32_MAX
+
+struct trip {
+	alignas(BENCH_LINE) _Atomic uint32_t ball; /* A: odd on its way out, even on its way back */
+	alignas(BENCH_LINE) size_t cpu[2];
+	double chunks[TRIP_CHUNKS];
+	size_t nchunks;
+};
+
+static void pin(size_t cpu)
+{
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET(cpu, &set);
+	bench_check(sched_setaffinity(0, sizeof set, &set) == 0, "a thread could not be pinned");
+}
+
+/* No pause in these loops: it is longer than a trip. */
+static void *trip_back(void *arg)
+{
+	struct trip *t = arg;
+
+	pin(t->cpu[1]);
+	for (uint32_t expected = 1;; expected += 2) {
+		uint32_t ball;
+
+		while ((ball = atomic_load_explicit(&t->ball, memory_order_acquire)) != expected)
+			if (ball == TRIP_OVER)
+				return NULL;
+		atomic_store_explicit(&t->ball, expected + 1, memory_order_release);
+	}
+}
+
+/* On a busy machine both ends seldom run at once: then few chunks must do. */
+static void *trip_out(void *arg)
+{
+	struct trip *t = arg;
+	uint32_t ball = 0;
+	int64_t begin = bench_now();
+
+	pin(t->cpu[0]);
+	for (t->nchunks = 0; t->nchunks < TRIP_CHUNKS; t->nchunks++) {
+		int64_t start = bench_now();
+
+		if (t->nchunks >= TRIP_CHUNKS_LEAST && start - begin > 50 * WQ_MILLISECOND)
+			break;
+		for (int i = 0; i < TRIP_ROUNDS; i++) {
+			atomic_store_explicit(&t->ball, ++ball, memory_order_release);
+			++ball;
+			while (atomic_load_explicit(&t->ball, memory_order_acquire) != ball)
+				;
+		}
+		t->chunks[t->nchunks] = (double)(bench_now() - start) / (2.0 * TRIP_ROUNDS);
+	}
+	atomic_store_explicit(&t->ball, TRIP_OVER, memory_order_release);
+	return NULL;
+}
+
+double bench_line_trip(void)
+{
+	static struct trip t;
+	cpu_set_t set;
+	uint64_t threads[2];
+	int found = 0;
+
+	/* Both ends run in threads of their own: the caller's affinity stays. */
+	bench_check(sched_getaffinity(0, sizeof set, &set) == 0, "no affinity mask");
+	for (size_t cpu = 0; cpu < CPU_SETSIZE && found < 2; cpu++)
+		if (CPU_ISSET(cpu, &set))
+			t.cpu[found++] = cpu;
+	if (found < 2)
+		return 0;
+	atomic_store(&t.ball, 0);
+	bench_thread(&threads[0], trip_back, &t);
+	bench_thread(&threads[1], trip_out, &t);
+	bench_join(threads[0]);
+	bench_join(threads[1]);
+	/* The median: a chunk in which one end was preempted says nothing. */
+	return bench_percentile(t.chunks, t.nchunks, 0.5);
+}

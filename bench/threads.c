@@ -1,0 +1,443 @@
+/*
+ * Rows of several threads: P producers and C consumers at full speed.
+ *
+ *   pc_P_C       all keys of the pool once; nothing holds the producers back
+ *   pc_next_P_C  the consumers use wq_next()
+ *   pc_many_P_C  both sides work in batches of 32
+ *   short_P_C    the producers keep the backlog under 1,024 keys
+ *   hot_P_C      1,000 keys, some much more often than others; for a fixed
+ *                time; what counts is Adds + 2 × Gets (a Get brings a Done)
+ *   pingpong     two queues, two threads, one key to and fro
+ *
+ * No thread is pinned. Every key that went in must come out, or there is no
+ * figure. Time runs from the first thread's start to the last one's end.
+ */
+#define _GNU_SOURCE
+#include "bench.h"
+
+#include <sched.h>
+#include <stdlib.h>
+
+enum { SIDE_MAX = 4, BATCH = 32 };
+
+static void pause_some(int n)
+{
+	for (int i = 0; i < n; i++) {
+#if defined(__x86_64__) || defined(__i386__)
+		__builtin_ia32_pause();
+#elif defined(__aarch64__)
+		__asm__ volatile("isb");
+#endif
+	}
+}
+
+/* A thread of a row; each on lines of its own. */
+struct side {
+	alignas(BENCH_LINE) struct flow *flow;
+	int index;
+	uint64_t thread;
+	int64_t start_ns;
+	int64_t end_ns;
+	uint64_t count;
+	int bad;
+	alignas(BENCH_LINE) _Atomic uint64_t seen; /* A: consumers' progress, for short_ */
+};
+
+/* Padded on purpose: each of these is written by other threads than its neighbours. */
+struct flow { /* NOLINT(clang-analyzer-optin.performance.Padding): see above */
+	const struct shape *shape;
+	wq *q;
+	const uint16_t *draws;                   /* hot_ */
+	alignas(BENCH_LINE) _Atomic int waiting; /* A: threads that have yet to come to the start */
+	alignas(BENCH_LINE) _Atomic int adding;  /* A: producers that are not finished */
+	alignas(BENCH_LINE) _Atomic bool stop;   /* A: hot_, time is up */
+	alignas(BENCH_LINE) _Atomic uint64_t claimed; /* A: short_, keys added or about to be */
+	struct side producers[SIDE_MAX];
+	struct side consumers[SIDE_MAX];
+};
+
+struct shape {
+	int producers;
+	int consumers;
+	void (*produce)(struct side *self);
+	void (*consume)(struct side *self);
+	bool hot;
+};
+
+/* ---- what producers do ----------------------------------------------------- */
+
+/* A producer's part of the pool. */
+static void part_of(const struct side *self, size_t *from, size_t *to)
+{
+	size_t n = bench_pool()->n, parts = (size_t)self->flow->shape->producers;
+
+	*from = n * (size_t)self->index / parts;
+	*to = n * ((size_t)self->index + 1) / parts;
+}
+
+static void produce_all(struct side *self)
+{
+	const struct bench_keys *pool = bench_pool();
+	wq *q = self->flow->q;
+	size_t from, to;
+	int bad = 0;
+
+	part_of(self, &from, &to);
+	for (size_t i = from; i < to; i++)
+		bad |= wq_add(q, bench_key(pool, i), KEY_LEN) != WQ_QUEUED;
+	self->bad = bad;
+	self->count = to - from;
+}
+
+static void produce_many(struct side *self)
+{
+	const struct bench_keys *pool = bench_pool();
+	wq *q = self->flow->q;
+	wq_key keys[BATCH];
+	size_t from, to;
+	int bad = 0;
+
+	part_of(self, &from, &to);
+	for (size_t i = from; i < to;) {
+		size_t batch = 0;
+
+		for (; batch < BATCH && i < to; batch++, i++)
+			keys[batch] = (wq_key){.key = bench_key(pool, i), .len = KEY_LEN};
+		bad |= wq_add_many(q, keys, batch, NULL) != (int)batch;
+	}
+	self->bad = bad;
+	self->count = to - from;
+}
+
+/*
+ * The right to add a few keys, such that what is claimed and not consumed
+ * stays under the bound. Consumers count on lines of their own, and those are
+ * read once for every claim: the counting must not be what is measured.
+ */
+enum { BACKLOG = 1024, CLAIM = 128 };
+
+static void claim(struct flow *f, uint64_t n)
+{
+	for (;;) {
+		uint64_t claimed = atomic_load_explicit(&f->claimed, memory_order_relaxed);
+		uint64_t seen = 0;
+
+		for (int i = 0; i < f->shape->consumers; i++)
+			seen += atomic_load_explicit(&f->consumers[i].seen, memory_order_relaxed);
+		if (claimed + n < seen + BACKLOG) {
+			if (atomic_compare_exchange_strong_explicit(&f->claimed, &claimed,
+			                                            claimed + n,
+			                                            memory_order_relaxed,
+			                                            memory_order_relaxed))
+				return;
+			continue;
+		}
+		pause_some(32);
+		sched_yield();
+	}
+}
+
+static void produce_short(struct side *self)
+{
+	const struct bench_keys *pool = bench_pool();
+	wq *q = self->flow->q;
+	size_t from, to;
+	int bad = 0;
+
+	part_of(self, &from, &to);
+	for (size_t i = from; i < to;) {
+		size_t n = to - i < CLAIM ? to - i : CLAIM;
+
+		claim(self->flow, n);
+		for (size_t end = i + n; i < end; i++)
+			bad |= wq_add(q, bench_key(pool, i), KEY_LEN) != WQ_QUEUED;
+	}
+	self->bad = bad;
+	self->count = to - from;
+}
+
+enum { HOT_KEYS = 1000, HOT_DRAWS = 1 << 16 };
+
+static void produce_hot(struct side *self)
+{
+	const struct bench_keys *pool = bench_pool();
+	struct flow *f = self->flow;
+	size_t at = (size_t)self->index * (HOT_DRAWS / SIDE_MAX);
+	uint64_t n = 0;
+	int bad = 0;
+
+	while (!atomic_load_explicit(&f->stop, memory_order_relaxed)) {
+		bad |= wq_add(f->q, bench_key(pool, f->draws[at]), KEY_LEN) < 0;
+		at = (at + 1) % HOT_DRAWS;
+		n++;
+	}
+	self->bad = bad;
+	self->count = n;
+}
+
+/* ---- what consumers do ----------------------------------------------------- */
+
+static void consume_all(struct side *self)
+{
+	wq *q = self->flow->q;
+	uint64_t n = 0;
+	wq_item item;
+	int bad = 0, rc;
+
+	while ((rc = wq_get(q, &item)) == WQ_OK) {
+		bad |= wq_done(q, &item) < 0;
+		n++;
+	}
+	self->bad = bad | (rc != WQ_ESHUTDOWN);
+	self->count = n;
+}
+
+static void consume_short(struct side *self)
+{
+	wq *q = self->flow->q;
+	uint64_t n = 0;
+	wq_item item;
+	int bad = 0, rc;
+
+	while ((rc = wq_get(q, &item)) == WQ_OK) {
+		bad |= wq_done(q, &item) < 0;
+		/* relaxed: only the number is passed on */
+		atomic_store_explicit(&self->seen, ++n, memory_order_relaxed);
+	}
+	self->bad = bad | (rc != WQ_ESHUTDOWN);
+	self->count = n;
+}
+
+static void consume_next(struct side *self)
+{
+	wq *q = self->flow->q;
+	uint64_t n = 0;
+	wq_item item;
+	int rc;
+
+	for (rc = wq_get(q, &item); rc == WQ_OK; rc = wq_next(q, &item))
+		n++;
+	self->bad = rc != WQ_ESHUTDOWN;
+	self->count = n;
+}
+
+static void consume_many(struct side *self)
+{
+	wq *q = self->flow->q;
+	wq_item items[BATCH];
+	uint64_t n = 0;
+	int rc = 0;
+
+	while ((rc = wq_next_many(q, items, sizeof *items, (size_t)rc, BATCH, WQ_NEVER)) > 0)
+		n += (uint64_t)rc;
+	self->bad = rc != WQ_ESHUTDOWN;
+	self->count = n;
+}
+
+/* ---- the run of a row ------------------------------------------------------ */
+
+static void wait_for_start(struct side *self)
+{
+	struct flow *f = self->flow;
+
+	atomic_fetch_sub(&f->waiting, 1);
+	while (atomic_load(&f->waiting) > 0)
+		sched_yield();
+	self->start_ns = bench_now();
+}
+
+static void *producer(void *arg)
+{
+	struct side *self = arg;
+	struct flow *f = self->flow;
+
+	wait_for_start(self);
+	f->shape->produce(self);
+	/* The last one shuts the queue: consumers end when it is empty. */
+	if (atomic_fetch_sub(&f->adding, 1) == 1)
+		self->bad |= wq_shutdown(f->q) != WQ_OK;
+	self->end_ns = bench_now();
+	return NULL;
+}
+
+static void *consumer(void *arg)
+{
+	struct side *self = arg;
+
+	wait_for_start(self);
+	self->flow->shape->consume(self);
+	self->end_ns = bench_now();
+	return NULL;
+}
+
+static void start_sides(struct flow *f, struct side *sides, int n, void *(*fn)(void *))
+{
+	for (int i = 0; i < n; i++) {
+		sides[i].flow = f;
+		sides[i].index = i;
+		bench_thread(&sides[i].thread, fn, &sides[i]);
+	}
+}
+
+static uint64_t join_sides(struct side *sides, int n, int64_t *first_ns, int64_t *last_ns)
+{
+	uint64_t sum = 0;
+
+	for (int i = 0; i < n; i++) {
+		bench_join(sides[i].thread);
+		bench_check(!sides[i].bad, "producers and consumers: a call failed");
+		sum += sides[i].count;
+		if (sides[i].start_ns < *first_ns)
+			*first_ns = sides[i].start_ns;
+		if (sides[i].end_ns > *last_ns)
+			*last_ns = sides[i].end_ns;
+	}
+	return sum;
+}
+
+static void *flow_setup(const void *arg)
+{
+	const struct shape *shape = arg;
+	struct flow *f = bench_alloc_lines(sizeof *f);
+
+	f->shape = shape;
+	if (shape->hot)
+		f->draws = bench_zipf(HOT_DRAWS, HOT_KEYS, 1.1);
+	bench_pool();
+	return f;
+}
+
+static void flow_run(const void *arg, void *state, struct bench_sample *samples)
+{
+	struct flow *f = state;
+	const struct shape *s = f->shape;
+	int64_t first_ns = INT64_MAX, last_ns = 0;
+
+	(void)arg;
+	f->q = bench_queue();
+	atomic_store(&f->waiting, s->producers + s->consumers);
+	atomic_store(&f->adding, s->producers);
+	atomic_store(&f->stop, false);
+	atomic_store(&f->claimed, 0);
+	for (int i = 0; i < SIDE_MAX; i++)
+		atomic_store(&f->consumers[i].seen, 0);
+	start_sides(f, f->consumers, s->consumers, consumer);
+	start_sides(f, f->producers, s->producers, producer);
+	if (s->hot) {
+		bench_rest(bench_sizes.hot_ns);
+		atomic_store(&f->stop, true);
+	}
+
+	uint64_t added = join_sides(f->producers, s->producers, &first_ns, &last_ns);
+	uint64_t got = join_sides(f->consumers, s->consumers, &first_ns, &last_ns);
+	double seconds = (double)(last_ns - first_ns) * 1e-9;
+
+	bench_queue_free(f->q, 0);
+	if (s->hot) {
+		bench_check(got > 0 && got <= added, "hot keys: more came out than went in");
+		samples[0].value = (double)(added + 2 * got) / seconds;
+	} else {
+		bench_check(added == bench_pool()->n && got == added, "keys were lost");
+		samples[0].value = (double)got / seconds;
+	}
+}
+
+static void flow_teardown(void *state)
+{
+	struct flow *f = state;
+
+	free((void *)(uintptr_t)f->draws);
+	free(f);
+}
+
+/* ---- to and fro ------------------------------------------------------------ */
+
+struct player {
+	wq *from, *to;
+	bool serves;
+	uint64_t thread;
+	int64_t took_ns;
+	int bad;
+};
+
+static void *play(void *arg)
+{
+	struct player *p = arg;
+	char key[KEY_LEN + 1];
+	int bad = 0;
+	wq_item item;
+
+	bench_key_format(key, 1);
+
+	int64_t start = bench_now();
+
+	if (p->serves)
+		bad |= wq_add(p->to, key, KEY_LEN) != WQ_QUEUED;
+	for (size_t i = 0; i < bench_sizes.round_trips; i++) {
+		bad |= wq_get(p->from, &item) != WQ_OK;
+		bad |= wq_done(p->from, &item) != WQ_OK;
+		/* The one who began also keeps the key in the end. */
+		if (!p->serves || i + 1 < bench_sizes.round_trips)
+			bad |= wq_add(p->to, key, KEY_LEN) != WQ_QUEUED;
+	}
+	p->took_ns = bench_now() - start;
+	p->bad = bad;
+	return NULL;
+}
+
+static void pingpong_run(const void *arg, void *state, struct bench_sample *samples)
+{
+	wq *a = bench_queue(), *b = bench_queue();
+	struct player left = {.from = a, .to = b, .serves = true};
+	struct player right = {.from = b, .to = a};
+
+	(void)arg;
+	(void)state;
+
+	double before = bench_line_trip();
+
+	bench_thread(&right.thread, play, &right);
+	bench_thread(&left.thread, play, &left);
+	bench_join(left.thread);
+	bench_join(right.thread);
+	bench_check(!left.bad && !right.bad, "pingpong: a call failed");
+	bench_queue_free(a, 0);
+	bench_queue_free(b, 0);
+	samples[0].value = (double)left.took_ns / (double)bench_sizes.round_trips;
+	samples[0].limit = before + bench_line_trip(); /* two ways, of the mean trip */
+}
+
+/* ---- the rows -------------------------------------------------------------- */
+
+#define FLOW(name_, unit_, floor_, p_, c_, produce_, consume_, hot_)                               \
+	{                                                                                          \
+		.rows = {{name_, unit_, BAR_FLOOR, floor_, "floor"}}, .nrows = 1, .threads = true, \
+		.arg = &(const struct shape){.producers = p_,                                      \
+		                             .consumers = c_,                                      \
+		                             .produce = produce_,                                  \
+		                             .consume = consume_,                                  \
+		                             .hot = hot_},                                         \
+		.setup = flow_setup, .run = flow_run, .teardown = flow_teardown,                   \
+	}
+
+static const struct bench_group groups[] = {
+    FLOW("pc_1_1", "keys/s", 7.5e6, 1, 1, produce_all, consume_all, false),
+    FLOW("pc_4_4", "keys/s", 7e6, 4, 4, produce_all, consume_all, false),
+    FLOW("pc_next_1_1", "keys/s", 12e6, 1, 1, produce_all, consume_next, false),
+    FLOW("pc_next_4_4", "keys/s", 10e6, 4, 4, produce_all, consume_next, false),
+    FLOW("pc_many_1_1", "keys/s", 20e6, 1, 1, produce_many, consume_many, false),
+    FLOW("short_1_1", "keys/s", 11.5e6, 1, 1, produce_short, consume_short, false),
+    FLOW("short_2_2", "keys/s", 11e6, 2, 2, produce_short, consume_short, false),
+    FLOW("short_4_4", "keys/s", 9e6, 4, 4, produce_short, consume_short, false),
+    FLOW("hot_1_1", "ops/s", 50e6, 1, 1, produce_hot, consume_all, true),
+    FLOW("hot_4_4", "ops/s", 30e6, 4, 4, produce_hot, consume_all, true),
+    {
+	.rows = {{"pingpong", "ns", BAR_TIMES, 8, "line_round_trip"}},
+	.nrows = 1,
+	.threads = true,
+	.paired = true,
+	.run = pingpong_run,
+    },
+};
+
+const struct bench_groups bench_threads = {groups, sizeof groups / sizeof groups[0]};
