@@ -1,0 +1,113 @@
+# shellcheck shell=bash
+#
+# Shared by the scripts of this folder; sourced, not run.
+#
+# Goes to the root of the repository, and knows how to get the tools: on Debian
+# and Ubuntu missing packages are installed (as root, or through sudo), on
+# other systems they are named and the script ends.
+set -euo pipefail
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+cd "$root"
+
+cpus=$(nproc 2>/dev/null || echo 1)
+
+die() {
+	printf '%s: %s\n' "${0##*/}" "$*" >&2
+	exit 1
+}
+
+# have <tool>: is it there? Most are commands; the others are looked for in their own way.
+have() {
+	case $1 in
+	libc) echo '#include <stdio.h>' | gcc -E - >/dev/null 2>&1 ;;
+	cmocka) pkg-config --exists cmocka 2>/dev/null ;;
+	clang-rt) # the runtimes of clang's sanitizers and of libFuzzer
+		local dir
+		dir=$(clang -print-resource-dir 2>/dev/null) || return 1
+		compgen -G "$dir/lib/*/libclang_rt.fuzzer*.a" >/dev/null
+		;;
+	*) command -v "$1" >/dev/null 2>&1 ;;
+	esac
+}
+
+# package_of <tool>: the Debian package that brings it.
+package_of() {
+	case $1 in
+	libc) echo libc6-dev ;;
+	ninja) echo ninja-build ;;
+	cmocka) echo libcmocka-dev ;;
+	clang-rt) echo "libclang-rt-$(clang -dumpversion | cut -d. -f1)-dev" ;;
+	nm | readelf) echo binutils ;;
+	*) echo "$1" ;;
+	esac
+}
+
+is_debian() {
+	[ -r /etc/os-release ] && command -v apt-get >/dev/null 2>&1 || return 1
+	# shellcheck disable=SC1091
+	(. /etc/os-release && case " ${ID:-} ${ID_LIKE:-} " in *" debian "* | *" ubuntu "*) true ;; *) false ;; esac)
+}
+
+apt_install() {
+	local as_root=()
+	if [ "$(id -u)" != 0 ]; then
+		command -v sudo >/dev/null 2>&1 || return 1
+		as_root=(sudo)
+	fi
+	echo "Installing: $*"
+	# Without fresh lists the install may still succeed.
+	"${as_root[@]}" apt-get update -qq </dev/null >/dev/null || true
+	"${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq \
+		-o Dpkg::Use-Pty=0 --no-install-recommends "$@" </dev/null >/dev/null
+}
+
+# need <tool>...: see to it that they are there.
+need() {
+	local tool missing=() packages=()
+	for tool; do
+		if ! have "$tool"; then
+			missing+=("$tool")
+			packages+=("$(package_of "$tool")")
+		fi
+	done
+	[ ${#missing[@]} = 0 ] && return
+	if is_debian && apt_install "${packages[@]}"; then
+		for tool in "${missing[@]}"; do
+			have "$tool" || die "$tool is still missing after installing $(package_of "$tool")"
+		done
+		return
+	fi
+	printf '%s: these are missing (as Debian packages: %s):\n' "${0##*/}" "${packages[*]}" >&2
+	printf '  %s\n' "${missing[@]}" >&2
+	exit 1
+}
+
+# What every build needs.
+need_build() {
+	need gcc libc cmake ninja
+	local version
+	version=$(cmake --version | sed -n '1s/[^0-9]*\([0-9.]*\).*/\1/p')
+	[ "$(printf '3.25\n%s\n' "$version" | sort -V | head -n 1)" = 3.25 ] ||
+		die "cmake $version is too old: 3.25 or newer is needed"
+}
+
+# configure_and_build <folder> <preset> [<cmake argument>... [-- <target>...]]
+#
+# For the programs of scripts/demo and scripts/bench: quiet unless it fails.
+configure_and_build() {
+	local dir=$1 preset=$2 args=() log
+	shift 2
+	while [ $# -gt 0 ] && [ "$1" != -- ]; do
+		args+=("$1")
+		shift
+	done
+	[ $# -gt 0 ] && shift
+	mkdir -p "$dir"
+	log=$dir/build.log
+	if ! { cmake --preset "$preset" -B "$dir" "${args[@]}" &&
+		cmake --build "$dir" --parallel "$cpus" ${1:+--target "$@"}; } >"$log" 2>&1 </dev/null; then
+		cat "$log" >&2
+		die "the build failed; its output is in $log"
+	fi
+}
