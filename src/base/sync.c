@@ -11,6 +11,7 @@
 #include "base/sync.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <linux/futex.h>
 #include <linux/membarrier.h>
 #include <sched.h>
@@ -21,6 +22,7 @@
 enum {
 	BACKOFF_NS = 800,
 	BACKOFF_ROUNDS = 64, /* two units each: about 100 µs */
+	LOT_PLACES = 64,
 };
 
 static long futex_wait(_Atomic uint32_t *word, uint32_t value, int64_t deadline_ns)
@@ -34,9 +36,9 @@ static long futex_wait(_Atomic uint32_t *word, uint32_t value, int64_t deadline_
 	               deadline_ns == INT64_MAX ? NULL : &at, NULL, FUTEX_BITSET_MATCH_ANY);
 }
 
-static void futex_wake(_Atomic uint32_t *word)
+static void futex_wake(_Atomic uint32_t *word, int threads)
 {
-	syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+	syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, threads, NULL, NULL, 0);
 }
 
 static int64_t read_clock(clockid_t id)
@@ -91,6 +93,14 @@ uint32_t wq__pauses_for(int64_t ns)
 	return n < 1 ? 1 : n > 1000000 ? 1000000 : (uint32_t)n;
 }
 
+/*
+ * Where threads sleep that wait for a lock. Locks that share a place wake each
+ * other's sleepers, which then look again; it outlives every lock.
+ */
+static struct {
+	_Alignas(64) _Atomic uint32_t place;
+} lot[LOT_PLACES];
+
 static bool membarrier(int command)
 {
 	return syscall(SYS_membarrier, command, 0, 0) == 0;
@@ -99,8 +109,8 @@ static bool membarrier(int command)
 void wq__lock_init(wq__lock *l)
 {
 	atomic_init(&l->word, 0);
-	atomic_init(&l->asleep, 0);
-	l->pauses = wq__cpus() > 1 ? wq__pauses_for(BACKOFF_NS) : 0;
+	l->place = &lot[(uintptr_t)l / 64 % LOT_PLACES].place;
+	l->pauses = wq__cpus() > 1 ? (uint16_t)wq__pauses_for(BACKOFF_NS) : 0;
 	l->barrier = membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED);
 }
 
@@ -114,13 +124,12 @@ static bool try_lock(wq__lock *l)
 }
 
 /*
- * No wake-up is lost. A sleeper sets `asleep`, passes the barrier, and looks at
- * the word. A release clears the word and looks at `asleep`. If it did not see
- * it set, its look came before the barrier on its CPU, so its store did too,
- * and the sleeper finds the lock free (or held by somebody to whom the same
- * applies). The waker clears `asleep`, which is what the sleeper waits on: one
- * that is not asleep yet then does not fall asleep. Whoever has slept sets it
- * again, since others may sleep still.
+ * No wake-up is lost. A sleeper takes the place, passes the barrier, and looks
+ * at the word. A release clears the word and looks at the place. If it did not
+ * see it taken, its look came before the barrier on its CPU, so its store did
+ * too, and the sleeper finds the lock free (or held by somebody to whom the
+ * same applies). The waker clears the place, which is what the sleepers wait
+ * on, and wakes all of them: one that is not asleep yet does not fall asleep.
  */
 void wq__lock_slow(wq__lock *l)
 {
@@ -134,19 +143,19 @@ void wq__lock_slow(wq__lock *l)
 		n = 2 * l->pauses;
 	}
 	for (;;) {
-		atomic_store_explicit(&l->asleep, 1, memory_order_seq_cst);
+		atomic_store_explicit(l->place, 1, memory_order_seq_cst);
 		if (l->barrier)
 			membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED);
 		if (try_lock(l))
 			return;
-		futex_wait(&l->asleep, 1, INT64_MAX);
+		futex_wait(l->place, 1, INT64_MAX);
 	}
 }
 
-void wq__lock_wake(wq__lock *l)
+void wq__lock_wake(_Atomic uint32_t *place)
 {
-	if (atomic_exchange_explicit(&l->asleep, 0, memory_order_seq_cst))
-		futex_wake(&l->asleep);
+	if (atomic_exchange_explicit(place, 0, memory_order_seq_cst))
+		futex_wake(place, INT_MAX);
 }
 
 bool wq__parker_poll(wq__parker *p, uint32_t pauses)
@@ -186,5 +195,5 @@ bool wq__parker_set(wq__parker *p)
 
 void wq__parker_wake(wq__parker *p)
 {
-	futex_wake(&p->word);
+	futex_wake(&p->word, 1);
 }

@@ -8,7 +8,7 @@
  *
  *   what          | where it sleeps      | who wakes it
  *   --------------+----------------------+---------------------------
- *   wq__lock      | on the lock's asleep | the release that finds it set
+ *   wq__lock      | in the parking lot   | the release that finds its place taken
  *   wq__parker    | on the parker's word | wq__parker_set, then _wake if it says so
  */
 #ifndef WQ_BASE_SYNC_H
@@ -33,17 +33,21 @@
  * threads take turns of many operations each, and the cache lines behind the
  * lock move once a turn instead of once an operation.
  *
- * Releasing is a plain store and a look at `asleep`, with no locked
- * instruction between them: a quarter of the cost of a cycle. That those two
- * are not reordered is seen to by the thread that goes to sleep, which makes
- * every CPU of the process pass a barrier (membarrier) between saying so and
- * its last try. Sleeping is rare and takes microseconds anyway.
+ * Releasing is a plain store and a look at the lock's place in the parking lot,
+ * with no locked instruction between them: that is a quarter of the cost of
+ * Add, Get and Done. That those two are not reordered is seen to by the thread
+ * that goes to sleep, which makes every CPU of the process pass a barrier
+ * (membarrier) between taking the place and its last try. Sleeping is rare and
+ * takes microseconds anyway.
+ *
+ * The place is not in the lock, because a lock may be freed as soon as it is
+ * free: whoever releases it must not touch it afterwards.
  */
 typedef struct wq__lock {
 	_Atomic uint32_t word;   /* A: 0 free, 1 held */
-	_Atomic uint32_t asleep; /* A: 1: somebody may sleep */
-	uint32_t pauses;         /* I: pauses in the first back-off; 0: only one CPU, sleep at once */
-	uint32_t barrier;        /* I: 1: membarrier works here; 0: releases carry a barrier */
+	uint16_t pauses;         /* I: pauses in the first back-off; 0: only one CPU, sleep at once */
+	uint16_t barrier;        /* I: 1: membarrier works here; 0: releases carry a barrier */
+	_Atomic uint32_t *place; /* I: what is there, A: 1: somebody may sleep */
 } wq__lock;
 
 /*
@@ -97,7 +101,7 @@ void wq__lock_release(wq__lock *l);
 #else
 
 void wq__lock_slow(wq__lock *l);
-void wq__lock_wake(wq__lock *l);
+void wq__lock_wake(_Atomic uint32_t *place);
 
 /*
  * In a process that has one thread only, an event loop say, nobody is there to
@@ -122,15 +126,17 @@ static inline void wq__lock_acquire(wq__lock *l)
 
 static inline void wq__lock_release(wq__lock *l)
 {
-	/* release: pairs with the acquire of the next holder */
+	_Atomic uint32_t *place = l->place;
+
+	/* release: pairs with the acquire of the next holder, who may free the lock */
 	if (l->barrier)
 		atomic_store_explicit(&l->word, 0, memory_order_release);
 	else
 		atomic_exchange_explicit(&l->word, 0, memory_order_seq_cst);
 	/* The compiler keeps the order; for the CPU see wq__lock_slow(). */
 	atomic_signal_fence(memory_order_seq_cst);
-	if (atomic_load_explicit(&l->asleep, memory_order_seq_cst))
-		wq__lock_wake(l);
+	if (atomic_load_explicit(place, memory_order_seq_cst))
+		wq__lock_wake(place);
 }
 
 #endif

@@ -44,6 +44,8 @@ static int mem_open(wq *q, const wq_options *o, void **state)
 	}
 	m->max_keys = o->max_keys;
 	m->width = UINT32_MAX;
+	/* Later than every token of an older queue that may have stood at the same address. */
+	m->token = (uint64_t)wq__clock_now() << 10;
 	m->fd_poll = m->fd_event = -1;
 	spin_init(m, o->spin_ns);
 	wq__hash_init(&m->hash_key, o->seed);

@@ -4,7 +4,7 @@
  * WQ_FUZZ_STANDALONE, it runs the files and folders that it is given, so that
  * every build replays the corpus.
  *
- *     fuzz_queue -max_total_time=60 -max_len=4096 found/ tests/fuzz/corpus
+ *     fuzz_queue -max_total_time=60 -max_len=512 found/ tests/fuzz/corpus
  */
 #define _POSIX_C_SOURCE 200809L
 #include "tape.h"

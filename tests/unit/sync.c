@@ -31,14 +31,18 @@ static int64_t count(void *arg)
 	return 0;
 }
 
-static void contend(uint32_t pauses)
+enum { AS_IT_IS = -1 };
+
+static void contend(int pauses, int barrier)
 {
 	struct shared s = {.counter = 0};
 	struct actor a[THREADS];
 
 	wq__lock_init(&s.lock);
-	if (pauses != UINT32_MAX)
-		s.lock.pauses = pauses;
+	if (pauses != AS_IT_IS)
+		s.lock.pauses = (uint16_t)pauses;
+	if (barrier != AS_IT_IS)
+		s.lock.barrier = (uint16_t)barrier;
 	for (int i = 0; i < THREADS; i++)
 		actor_start(&a[i], count, &s);
 	for (int i = 0; i < THREADS; i++)
@@ -51,9 +55,11 @@ static void contend(uint32_t pauses)
 static void lock_keeps_others_out(void **state)
 {
 	(void)state;
-	contend(UINT32_MAX); /* as it is set up here */
-	contend(0);          /* as on one CPU: everyone sleeps at once */
-	contend(1);
+	contend(AS_IT_IS, AS_IT_IS);
+	contend(0, AS_IT_IS); /* as on one CPU: everyone sleeps at once */
+	contend(1, AS_IT_IS);
+	contend(0, 0); /* as on a kernel without membarrier */
+	contend(1, 0);
 }
 
 static int64_t acquire_and_release(void *arg)
