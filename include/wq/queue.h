@@ -197,12 +197,12 @@ WQ_API int wq_add_many(wq *q, const wq_key *keys, size_t n, int *outcomes);
 typedef struct wq_item {
 	const void *key;
 	size_t len;
-	uint64_t token;       /* unique to this hold within its queue */
-	int64_t added_ns;     /* when the key was added, in the queue's time; without metrics
+	uint64_t token;     /* unique to this hold within its queue */
+	int64_t added_ns;   /* when the key was added, in the queue's time; without metrics
 	                         by the coarse clock, up to some milliseconds early */
-	uint32_t attempts;    /* 1, and 1 more for each failure that has not been forgotten */
-	uint32_t reserved0;   /* must be zero */
-	const void *owner;    /* the queue's own, as is the next */
+	uint32_t attempts;  /* 1, and 1 more for each failure that has not been forgotten */
+	uint32_t reserved0; /* must be zero */
+	const void *owner;  /* the queue's own, as is the next */
 	uint64_t slot;
 	uint64_t reserved[2]; /* must be zero */
 } wq_item;
@@ -388,9 +388,9 @@ enum wq_state_bits {
 typedef struct wq_key_info {
 	const void *key;
 	size_t len;
-	unsigned state;  /* WQ_STATE_... bits */
+	unsigned state; /* WQ_STATE_... bits */
 	unsigned reserved0;
-	int64_t age_ns;  /* since it was added; >= 0 */
+	int64_t age_ns; /* since it was added; >= 0 */
 	uint64_t reserved[4];
 } wq_key_info;
 

@@ -55,7 +55,9 @@ static void *default_alloc(void *ctx, size_t size, size_t align)
 		return map_huge(size);
 	if (size >= MAP_FROM)
 		return map(size);
-	return posix_memalign(&p, align < sizeof(void *) ? sizeof(void *) : align, size) == 0 ? p : NULL;
+	return posix_memalign(&p, align < sizeof(void *) ? sizeof(void *) : align, size) == 0
+	           ? p
+	           : NULL;
 }
 
 static void default_free(void *ctx, void *p, size_t size)

@@ -12,7 +12,8 @@
 	X(ADD_NO_WAKE, "an add of a new key wakes nobody")                                         \
 	X(MANY_NOT_PASSED, "get_many does not wake the next though keys are left")                 \
 	X(WAKE_NOT_PASSED, "a woken get does not wake the next though keys are left")              \
-	X(WAIT_UNCHECKED, "get goes to sleep without looking again after it was woken for nothing") \
+	X(WAIT_UNCHECKED,                                                                          \
+	  "get goes to sleep without looking again after it was woken for nothing")                \
 	X(MARK_AFTER_UNLOCK, "a waiter is marked as woken only after the lock is released")        \
 	X(TIMEOUT_EATS_WAKE, "a get that times out swallows the wake-up that came meanwhile")      \
 	X(INFLIGHT_LEAK, "a woken get that times out still counts as under way")                   \

@@ -44,7 +44,8 @@ uint64_t wq__hash_long(const wq__hash_key *k, const unsigned char *p, size_t len
 		for (size_t i = 0; i < WQ__HASH_BLOCK; i += 16)
 			sum += wq__nh(wq__load64(p + i), wq__load64(p + i + 8), k->word + i / 8);
 
-		wq__u128 r = (wq__u128)((uint64_t)sum ^ k->chain[1]) * ((uint64_t)(sum >> 64) + k->chain[0]);
+		wq__u128 r =
+		    (wq__u128)((uint64_t)sum ^ k->chain[1]) * ((uint64_t)(sum >> 64) + k->chain[0]);
 
 		sum = (uint64_t)r ^ (uint64_t)(r >> 64);
 	}

@@ -21,8 +21,8 @@ enum { WQ__HASH_BLOCK = 128 };
 
 typedef struct wq__hash_key {
 	uint64_t word[WQ__HASH_BLOCK / 8 + 2]; /* NH */
-	uint64_t chain[2];                 /* odd */
-	uint64_t last[2];                  /* odd */
+	uint64_t chain[2];                     /* odd */
+	uint64_t last[2];                      /* odd */
 } wq__hash_key;
 
 /* All constants from one seed. 0 asks the kernel for a random one. */
@@ -78,7 +78,8 @@ static inline uint64_t wq__hash(const wq__hash_key *k, const void *key, size_t l
 	} else if (len >= 4) {
 		sum += wq__nh(wq__load32(p), wq__load32(p + len - 4), k->word);
 	} else if (len > 0) {
-		sum += wq__nh((uint64_t)p[0] << 16 | (uint64_t)p[len / 2] << 8 | p[len - 1], len, k->word);
+		sum += wq__nh((uint64_t)p[0] << 16 | (uint64_t)p[len / 2] << 8 | p[len - 1], len,
+		              k->word);
 	}
 	return wq__hash_finish(k, sum);
 }

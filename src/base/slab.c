@@ -6,7 +6,7 @@
 
 enum {
 	BLOCK_SMALL = 64 << 10,
-	SMALL_BLOCKS = 64, /* so many of a class before it gets large ones */
+	SMALL_BLOCKS = 16, /* so many of a class before it gets large ones */
 	HEADER_UNITS = (sizeof(struct wq__block) + 63) / 64 * 8,
 };
 

@@ -9,7 +9,7 @@
  *
  *   size of the object | classes           | a block holds
  *   -------------------+-------------------+---------------------------------
- *   up to 1 KiB        | every 8 bytes     | 64 KiB; 2 MiB from the 65th on
+ *   up to 1 KiB        | every 8 bytes     | 64 KiB; 2 MiB from the 17th on
  *   up to 72 KiB       | eight a doubling  | 64 KiB or four objects; 2 MiB ...
  *
  * The caller serialises all calls.
@@ -25,11 +25,11 @@
 #include "base/compiler.h"
 
 enum {
-	WQ__SLAB_FINE = 1024,       /* up to here a class every 8 bytes */
-	WQ__SLAB_MAX = 72 << 10,    /* the largest object */
+	WQ__SLAB_FINE = 1024,    /* up to here a class every 8 bytes */
+	WQ__SLAB_MAX = 72 << 10, /* the largest object */
 	WQ__SLAB_CLASSES = 129 + 50,
-	WQ__SLAB_SPARES = 8,        /* empty blocks that are kept */
-	WQ__SLAB_OFFSET_BITS = 18,  /* 2 MiB in units of 8 */
+	WQ__SLAB_SPARES = 8,       /* empty blocks that are kept */
+	WQ__SLAB_OFFSET_BITS = 18, /* 2 MiB in units of 8 */
 	WQ__SLAB_BLOCKS_MAX = 1 << (32 - WQ__SLAB_OFFSET_BITS),
 };
 
@@ -48,12 +48,12 @@ struct wq__block {
 };
 
 typedef struct wq__slab {
-	struct wq__block **blocks;  /* by number; free numbers are chained through free_number */
+	struct wq__block **blocks; /* by number; free numbers are chained through free_number */
 	struct wq__block *spares[WQ__SLAB_SPARES]; /* empty blocks, still in their classes' lists */
 	uint32_t nspares;
-	uint32_t nblocks;           /* entries of blocks[] in use, holes included */
+	uint32_t nblocks; /* entries of blocks[] in use, holes included */
 	uint32_t blocks_cap;
-	uint32_t free_number;       /* head of the chain of holes + 1; 0: none */
+	uint32_t free_number; /* head of the chain of holes + 1; 0: none */
 	uint32_t class_blocks[WQ__SLAB_CLASSES];
 	struct wq__block *room[WQ__SLAB_CLASSES]; /* blocks with room */
 	const wq_allocator *allocator;

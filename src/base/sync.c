@@ -119,8 +119,23 @@ static bool try_lock(wq__lock *l)
 	uint32_t free_word = 0;
 
 	return atomic_load_explicit(&l->word, memory_order_seq_cst) == 0 &&
-	       atomic_compare_exchange_strong_explicit(&l->word, &free_word, 1, memory_order_acquire,
-	                                               memory_order_relaxed);
+	       atomic_compare_exchange_strong_explicit(&l->word, &free_word, 1,
+	                                               memory_order_acquire, memory_order_relaxed);
+}
+
+/* True: it got the lock. */
+static bool back_off(wq__lock *l)
+{
+	uint32_t n = l->pauses;
+
+	for (int round = 0; n > 0 && round < BACKOFF_ROUNDS; round++) {
+		for (uint32_t i = 0; i < n; i++)
+			WQ__PAUSE();
+		if (try_lock(l))
+			return true;
+		n = 2 * (uint32_t)l->pauses;
+	}
+	return false;
 }
 
 /*
@@ -133,16 +148,10 @@ static bool try_lock(wq__lock *l)
  */
 void wq__lock_slow(wq__lock *l)
 {
-	uint32_t n = l->pauses;
-
-	for (int round = 0; n > 0 && round < BACKOFF_ROUNDS; round++) {
-		for (uint32_t i = 0; i < n; i++)
-			WQ__PAUSE();
-		if (try_lock(l))
-			return;
-		n = 2 * l->pauses;
-	}
 	for (;;) {
+		/* After sleeping too: the lock may be gone again by the time a sleeper is awake. */
+		if (back_off(l))
+			return;
 		atomic_store_explicit(l->place, 1, memory_order_seq_cst);
 		if (l->barrier)
 			membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED);

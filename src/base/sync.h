@@ -44,9 +44,9 @@
  * free: whoever releases it must not touch it afterwards.
  */
 typedef struct wq__lock {
-	_Atomic uint32_t word;   /* A: 0 free, 1 held */
-	uint16_t pauses;         /* I: pauses in the first back-off; 0: only one CPU, sleep at once */
-	uint16_t barrier;        /* I: 1: membarrier works here; 0: releases carry a barrier */
+	_Atomic uint32_t word; /* A: 0 free, 1 held */
+	uint16_t pauses;       /* I: pauses in the first back-off; 0: only one CPU, sleep at once */
+	uint16_t barrier;      /* I: 1: membarrier works here; 0: releases carry a barrier */
 	_Atomic uint32_t *place; /* I: what is there, A: 1: somebody may sleep */
 } wq__lock;
 

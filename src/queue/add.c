@@ -3,9 +3,20 @@
 
 #include "queue/memory.h"
 
-enum { AHEAD = 8 }; /* add_many hashes and prefetches so many keys at a time */
+enum {
+	AHEAD = 16,   /* add_many hashes and prefetches so many keys at a time */
+	UNKNOWN = -1, /* a time that was not asked for yet */
+};
 
-static int add_known(struct wq__memory *m, struct wq__entry *e)
+/* The time of the adds under one hold of the lock: asked for once, and only if needed. */
+static inline int64_t stamp(const struct wq__memory *m, int64_t *when)
+{
+	if (*when == UNKNOWN)
+		*when = wq__stamp(m);
+	return *when;
+}
+
+static int add_known(struct wq__memory *m, struct wq__entry *e, int64_t *when)
 {
 	unsigned state = wq__entry_state(e);
 
@@ -17,12 +28,13 @@ static int add_known(struct wq__memory *m, struct wq__entry *e)
 	if (state & WQ_STATE_DIRTY)
 		return WQ_MERGED;
 	wq__entry_set_state(e, state | WQ_STATE_DIRTY);
-	e->added_ns = wq__stamp(m);
+	e->added_ns = stamp(m, when);
 	m->ndirty++;
 	return WQ_MARKED;
 }
 
-static int add_new(struct wq__memory *m, wq__place at, uint32_t hash, const void *key, size_t len)
+static int add_new(struct wq__memory *m, wq__place at, uint32_t hash, const void *key, size_t len,
+                   int64_t *when)
 {
 	struct wq__entry *e;
 	uint32_t id;
@@ -36,39 +48,36 @@ static int add_new(struct wq__memory *m, wq__place at, uint32_t hash, const void
 		wq__slab_free(&m->slab, id);
 		return WQ_ENOMEM;
 	}
-	e->added_ns = wq__stamp(m);
-	e->hash = hash;
-	e->failures = 0;
-	e->len_state = (uint32_t)len << 8;
-	if (len > 0)
-		memcpy(e->key, key, len);
-	e->key[len] = '\0';
+	wq__entry_init(e, hash, key, len);
+	e->added_ns = stamp(m, when);
 	if (wq__unlikely(m->room > 0))
 		memset((char *)e + wq__entry_room_offset(len), 0, m->room);
 	wq__ready_push(m, e, id, WQ_TAIL);
 	return WQ_QUEUED;
 }
 
-static inline int add_locked(struct wq__memory *m, uint32_t hash, const void *key, size_t len)
+static inline int add_locked(struct wq__memory *m, uint32_t hash, const void *key, size_t len,
+                             int64_t *when)
 {
 	wq__place at = wq__table_seek(&m->table, (uint64_t)hash << 32);
 	uint64_t slot;
 
 	if (wq__unlikely(m->flags & WQ__SHUT))
 		return WQ_ESHUTDOWN;
-	for (; (slot = at.page->slot[at.index]) != 0 && (uint32_t)(slot >> 32) == hash; at.index++) {
+	for (; (slot = at.page->slot[at.index]) != 0 && (uint32_t)(slot >> 32) == hash;
+	     at.index++) {
 		struct wq__entry *e = wq__entry_at(m, (uint32_t)slot);
 
-		if (wq__entry_len(e) == len && (len == 0 || memcmp(e->key, key, len) == 0)) {
+		if (wq__entry_is(e, key, len)) {
 			if (WQ__BUG(TWO_WORKERS) && wq__entry_state(e) == WQ_STATE_RUNNING) {
 				m->nrunning--;
 				wq__ready_push(m, e, (uint32_t)slot, WQ_TAIL);
 				return WQ_QUEUED;
 			}
-			return add_known(m, e);
+			return add_known(m, e, when);
 		}
 	}
-	return add_new(m, at, hash, key, len);
+	return add_new(m, at, hash, key, len, when);
 }
 
 int wq__mem_add(void *state, const void *key, size_t len)
@@ -76,10 +85,11 @@ int wq__mem_add(void *state, const void *key, size_t len)
 	struct wq__memory *m = state;
 	struct wq__waiter *w = NULL;
 	uint32_t hash = wq__hash_of(m, key, len);
+	int64_t when = UNKNOWN;
 
 	wq__lock_acquire(&m->lock);
 
-	int rc = add_locked(m, hash, key, len);
+	int rc = add_locked(m, hash, key, len, &when);
 
 	if (rc == WQ_QUEUED && !WQ__BUG(ADD_NO_WAKE))
 		w = wq__pick(m);
@@ -104,10 +114,7 @@ static size_t look_ahead(struct wq__memory *m, const wq_key *keys, size_t n, uin
 		if (check_key(&keys[i]) != WQ_OK)
 			continue;
 		hash[i] = wq__hash_of(m, keys[i].key, keys[i].len);
-
-		const struct wq__page *p = wq__table_page(&m->table, hash[i]);
-
-		wq__prefetch(&p->slot[wq__page_home(p, hash[i])]);
+		wq__table_prefetch(&m->table, hash[i]);
 	}
 	return ahead;
 }
@@ -121,6 +128,8 @@ int wq__mem_add_many(void *state, const wq_key *keys, size_t n, int *outcomes)
 	for (size_t done = 0; done < n;) {
 		size_t stop = n - done < WQ__HOLD_MAX ? n : done + WQ__HOLD_MAX;
 
+		int64_t when = UNKNOWN;
+
 		wq__lock_acquire(&m->lock);
 		while (done < stop) {
 			uint32_t hash[AHEAD];
@@ -130,7 +139,8 @@ int wq__mem_add_many(void *state, const wq_key *keys, size_t n, int *outcomes)
 				int rc = check_key(&keys[done]);
 
 				if (rc == WQ_OK)
-					rc = add_locked(m, hash[i], keys[done].key, keys[done].len);
+					rc = add_locked(m, hash[i], keys[done].key, keys[done].len,
+					                &when);
 				accepted += rc > 0;
 				if (outcomes)
 					outcomes[done] = rc;

@@ -1,5 +1,6 @@
 /*
- * Everything about one live key, in one piece of memory: 36 bytes and the key.
+ * Everything about one live key, in one piece of memory: 34 bytes and the key,
+ * so that a key of up to 21 bytes takes 56.
  *
  * A key is in line, or held, or neither, never both; so what belongs to the
  * line and what belongs to the hold share their place.
@@ -9,6 +10,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 #include <wq/order.h>
 #include <wq/queue.h>
 
@@ -27,26 +29,54 @@ struct wq__entry {
 	} u;
 	int64_t added_ns; /* QUEUED: when it was added; DIRTY: when it was added again */
 	uint32_t hash;
-	uint32_t failures;
-	uint32_t len_state; /* length << 8 | WQ_STATE_ bits */
-	char key[];         /* a NUL follows; then, at a multiple of 8, the order's room */
+	uint16_t len_low;      /* the length's low 16 bits */
+	uint8_t bits;          /* WQ_STATE_ bits; LEN_HIGH: the length's 17th bit */
+	uint8_t failures_high; /* failures that were not forgotten: 24 bits, saturating */
+	uint16_t failures_low;
+	char key[]; /* a NUL follows; then, at a multiple of 8, the order's room */
 };
 
-enum { WQ__ENTRY_HEADER = offsetof(struct wq__entry, key), WQ__STATE_MASK = 0xff };
+enum {
+	WQ__ENTRY_HEADER = offsetof(struct wq__entry, key),
+	WQ__LEN_HIGH = 0x80,
+};
 
 static inline uint32_t wq__entry_len(const struct wq__entry *e)
 {
-	return e->len_state >> 8;
+	return (uint32_t)(e->bits & WQ__LEN_HIGH) << 9 | e->len_low;
 }
 
 static inline unsigned wq__entry_state(const struct wq__entry *e)
 {
-	return e->len_state & WQ__STATE_MASK;
+	return e->bits & (WQ__LEN_HIGH - 1u);
 }
 
 static inline void wq__entry_set_state(struct wq__entry *e, unsigned state)
 {
-	e->len_state = (e->len_state & ~(uint32_t)WQ__STATE_MASK) | state;
+	e->bits = (uint8_t)((e->bits & WQ__LEN_HIGH) | state);
+}
+
+static inline uint32_t wq__entry_failures(const struct wq__entry *e)
+{
+	return (uint32_t)e->failures_high << 16 | e->failures_low;
+}
+
+/* A new key without state or failures. */
+static inline void wq__entry_init(struct wq__entry *e, uint32_t hash, const void *key, size_t len)
+{
+	e->hash = hash;
+	e->len_low = (uint16_t)len;
+	e->bits = len >> 16 ? WQ__LEN_HIGH : 0;
+	e->failures_high = 0;
+	e->failures_low = 0;
+	if (len > 0)
+		memcpy(e->key, key, len);
+	e->key[len] = '\0';
+}
+
+static inline int wq__entry_is(const struct wq__entry *e, const void *key, size_t len)
+{
+	return wq__entry_len(e) == len && (len == 0 || memcmp(e->key, key, len) == 0);
 }
 
 static inline size_t wq__entry_room_offset(size_t len)

@@ -9,6 +9,11 @@
 
 #include "queue/memory.h"
 
+enum {
+	AHEAD = 16,      /* done_many prefetches so many keys at a time */
+	SCOUT_AHEAD = 6, /* keys between the head and the scout */
+};
+
 /* A node of the user's order, back to the id that names it. */
 static uint32_t id_of(const struct wq__memory *m, const struct wq__entry *e)
 {
@@ -19,26 +24,42 @@ static uint32_t id_of(const struct wq__memory *m, const struct wq__entry *e)
 	return (uint32_t)at.page->slot[at.index];
 }
 
+/*
+ * A scout walks some keys ahead of the head and asks for the memory that their
+ * pop and done will touch, so that it is there when they come.
+ */
+static inline void scout_on(struct wq__memory *m)
+{
+	for (int step = 0; step < 2 && m->scout_ahead < SCOUT_AHEAD; step++) {
+		uint32_t next = wq__entry_at(m, m->scout)->u.line.next;
+
+		if (next == 0)
+			return;
+
+		const struct wq__entry *e = wq__entry_at(m, next);
+
+		m->scout = next;
+		m->scout_ahead++;
+		wq__table_prefetch(&m->table, e->hash);
+		if (e->u.line.next)
+			wq__prefetch(wq__entry_at(m, e->u.line.next));
+	}
+}
+
 static inline uint32_t pop_fifo(struct wq__memory *m)
 {
 	uint32_t id = m->head;
-	const struct wq__entry *e = wq__entry_at(m, id);
 
-	m->head = e->u.line.next;
+	m->head = wq__entry_at(m, id)->u.line.next;
 	if (m->head == 0) {
-		m->tail = 0;
+		m->tail = m->scout = m->scout_ahead = 0;
 		return id;
 	}
-	/*
-	 * The successor was asked for when this key's predecessor was popped. Now
-	 * ask for what its own pop and done will touch.
-	 */
-	const struct wq__entry *succ = wq__entry_at(m, m->head);
-	const struct wq__page *p = wq__table_page(&m->table, succ->hash);
-
-	wq__prefetch(&p->slot[wq__page_home(p, succ->hash)]);
-	if (succ->u.line.next)
-		wq__prefetch(wq__entry_at(m, succ->u.line.next));
+	if (m->scout_ahead == 0)
+		m->scout = m->head;
+	else
+		m->scout_ahead--;
+	scout_on(m);
 	return id;
 }
 
@@ -69,7 +90,7 @@ static inline void take(struct wq__memory *m, wq_item *item, size_t item_size)
 	    .len = wq__entry_len(e),
 	    .token = m->token,
 	    .added_ns = e->added_ns,
-	    .attempts = e->failures + 1,
+	    .attempts = wq__entry_failures(e) + 1,
 	    .owner = m,
 	    .slot = (uint64_t)e->hash << 32 | id,
 	};
@@ -224,6 +245,16 @@ static int take_many(struct wq__memory *m, wq_item *items, size_t item_size, siz
 	return (int)n;
 }
 
+/* Asks for the table's memory for the next few items at once, instead of one after another. */
+static inline __attribute__((always_inline)) void prefetch_slots(const struct wq__memory *m,
+                                                                 const wq_item *items,
+                                                                 size_t item_size, size_t from,
+                                                                 size_t n)
+{
+	for (size_t i = from; i < n && i < from + AHEAD; i++)
+		wq__table_prefetch(&m->table, (uint32_t)(item_at(items, item_size, i)->slot >> 32));
+}
+
 /* How many are done; *first_error is set by the first that is not. */
 static int done_some(struct wq__memory *m, const wq_item *items, size_t item_size, size_t n,
                      int *outcomes, int *first_error)
@@ -231,6 +262,9 @@ static int done_some(struct wq__memory *m, const wq_item *items, size_t item_siz
 	int done = 0;
 
 	for (size_t i = 0; i < n; i++) {
+		if (i % AHEAD == 0)
+			prefetch_slots(m, items, item_size, i, n);
+
 		int rc = done_locked(m, item_at(items, item_size, i));
 
 		if (outcomes)
@@ -264,8 +298,7 @@ static void leave(struct wq__memory *m, bool got)
 	wq__wake_many(&wakes);
 }
 
-int wq__mem_get_many(void *state, wq_item *items, size_t item_size, size_t max,
-                     int64_t deadline_ns)
+int wq__mem_get_many(void *state, wq_item *items, size_t item_size, size_t max, int64_t deadline_ns)
 {
 	struct wq__memory *m = state;
 
@@ -277,8 +310,7 @@ int wq__mem_get_many(void *state, wq_item *items, size_t item_size, size_t max,
 	return rc;
 }
 
-int wq__mem_done_many(void *state, const wq_item *items, size_t item_size, size_t n,
-                      int *outcomes)
+int wq__mem_done_many(void *state, const wq_item *items, size_t item_size, size_t n, int *outcomes)
 {
 	struct wq__memory *m = state;
 	int error = WQ_OK;

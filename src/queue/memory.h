@@ -56,48 +56,50 @@ struct wq__waiter {
 struct wq__watcher;
 
 enum wq__flags {
-	WQ__SHUT = 1,     /* no more adds */
-	WQ__WATCHED = 2,  /* somebody waits for idleness, a drain, or one key */
-	WQ__FD = 4,       /* there is a descriptor */
-	WQ__ORDERED = 8,  /* the order is the user's */
-	WQ__EXACT = 16,   /* stamps are taken from the queue's clock, not from the coarse one */
+	WQ__SHUT = 1,    /* no more adds */
+	WQ__WATCHED = 2, /* somebody waits for idleness, a drain, or one key */
+	WQ__FD = 4,      /* there is a descriptor */
+	WQ__ORDERED = 8, /* the order is the user's */
+	WQ__EXACT = 16,  /* stamps are taken from the queue's clock, not from the coarse one */
 };
 
 struct wq__memory {
 	/* What every operation touches: one cache line. */
 	wq__lock lock;
-	uint32_t nready;           /* L: keys in line */
-	uint32_t nrunning;         /* L: keys that are held */
-	uint32_t head, tail;       /* L: FIFO, ids */
-	uint64_t token;            /* L: the last one given */
-	struct wq__waiter *gets;   /* L: waiting Gets, the latest first */
-	uint32_t inflight;         /* L: picked Gets that do not hold the lock yet */
-	uint32_t flags;            /* L: wq__flags */
-	uint64_t sample;           /* L: the token that is being timed */
+	uint32_t nready;         /* L: keys in line */
+	uint32_t nrunning;       /* L: keys that are held */
+	uint32_t head, tail;     /* L: FIFO, ids */
+	uint64_t token;          /* L: the last one given */
+	struct wq__waiter *gets; /* L: waiting Gets, the latest first */
+	uint32_t inflight;       /* L: picked Gets that do not hold the lock yet */
+	uint32_t flags;          /* L: wq__flags */
+	uint64_t sample;         /* L: the token that is being timed */
 
-	wq__table table;           /* L */
-	wq__slab slab;             /* L */
-	uint32_t ndirty;           /* L: keys that are held and will come back */
-	uint32_t interrupts;       /* L: kept for Gets that would block */
-	uint32_t inside;           /* L: threads that wait or walk */
-	uint32_t width;            /* L: how many woken Gets may be under way for ready keys */
-	int64_t sample_start_ns;   /* L */
-	int64_t hold_mean_ns;      /* L: of the timed holds */
-	uint32_t spin_pauses;      /* L: how long the next Get polls; 0: not at all */
-	uint32_t spin_max;         /* I: the adaptive budget's bounds; equal: a fixed budget */
-	uint32_t spin_min;         /* I */
+	wq__table table;         /* L */
+	uint32_t scout;          /* L: a key ahead in the FIFO, whose memory was asked for */
+	uint32_t scout_ahead;    /* L: how many keys behind the head it stands */
+	wq__slab slab;           /* L */
+	uint32_t ndirty;         /* L: keys that are held and will come back */
+	uint32_t interrupts;     /* L: kept for Gets that would block */
+	uint32_t inside;         /* L: threads that wait or walk */
+	uint32_t width;          /* L: how many woken Gets may be under way for ready keys */
+	int64_t sample_start_ns; /* L */
+	int64_t hold_mean_ns;    /* L: of the timed holds */
+	uint32_t spin_pauses;    /* L: how long the next Get polls; 0: not at all */
+	uint32_t spin_max;       /* I: the adaptive budget's bounds; equal: a fixed budget */
+	uint32_t spin_min;       /* I */
 	_Atomic(struct wq__waiter *) spinner; /* A, relaxed: at most one Get polls; a hint only */
 	struct wq__watcher *watchers;         /* L */
-	int fd_poll, fd_event;     /* L: -1 until asked for */
-	bool fd_readable;          /* L */
+	int fd_poll, fd_event;                /* L: -1 until asked for */
+	bool fd_readable;                     /* L */
 
-	uint64_t max_keys;         /* I: 0: no bound */
-	size_t room;               /* I: the order's bytes beside each key */
-	wq_order order;            /* I */
-	wq_clock clock;            /* I */
-	bool real_clock;           /* I: the clock is CLOCK_MONOTONIC */
-	wq_allocator allocator;    /* I */
-	wq__hash_key hash_key;     /* I */
+	uint64_t max_keys;      /* I: 0: no bound */
+	size_t room;            /* I: the order's bytes beside each key */
+	wq_order order;         /* I */
+	wq_clock clock;         /* I */
+	bool real_clock;        /* I: the clock is CLOCK_MONOTONIC */
+	wq_allocator allocator; /* I */
+	wq__hash_key hash_key;  /* I */
 };
 
 /* What is to be woken once the lock is released. */
@@ -118,8 +120,7 @@ int wq__mem_get(void *state, wq_item *item, int64_t deadline_ns);
 int wq__mem_get_many(void *state, wq_item *items, size_t item_size, size_t max,
                      int64_t deadline_ns);
 int wq__mem_done(void *state, const wq_item *item);
-int wq__mem_done_many(void *state, const wq_item *items, size_t item_size, size_t n,
-                      int *outcomes);
+int wq__mem_done_many(void *state, const wq_item *items, size_t item_size, size_t n, int *outcomes);
 int wq__mem_next(void *state, wq_item *item, int64_t deadline_ns);
 int wq__mem_next_many(void *state, wq_item *items, size_t item_size, size_t n, size_t max,
                       int64_t deadline_ns);
@@ -190,7 +191,7 @@ static inline uint32_t wq__find(const struct wq__memory *m, uint32_t hash, const
 	while ((slot = at.page->slot[at.index++]) != 0 && (uint32_t)(slot >> 32) == hash) {
 		const struct wq__entry *e = wq__entry_at(m, (uint32_t)slot);
 
-		if (wq__entry_len(e) == len && (len == 0 || memcmp(e->key, key, len) == 0))
+		if (wq__entry_is(e, key, len))
 			return (uint32_t)slot;
 	}
 	return 0;
@@ -233,6 +234,7 @@ static inline void wq__ready_push(struct wq__memory *m, struct wq__entry *e, uin
 	} else {
 		e->u.line.prev = 0;
 		e->u.line.next = m->head;
+		m->scout_ahead += m->scout_ahead > 0;
 		if (m->head)
 			wq__entry_at(m, m->head)->u.line.prev = id;
 		else

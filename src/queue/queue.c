@@ -49,7 +49,8 @@ static int check_options(const wq_options *o)
 		return WQ_EINVAL;
 	if (o->order && (!o->order->push || !o->order->pop || o->order->room > WQ_ORDER_ROOM_MAX))
 		return WQ_EINVAL;
-	if (o->engine && (o->engine->version != WQ_ENGINE_VERSION || o->engine->size < sizeof(wq_engine)))
+	if (o->engine &&
+	    (o->engine->version != WQ_ENGINE_VERSION || o->engine->size < sizeof(wq_engine)))
 		return WQ_EVERSION;
 	return WQ_OK;
 }
@@ -177,7 +178,8 @@ int wq_add_many(wq *q, const wq_key *keys, size_t n, int *outcomes)
 
 static int64_t deadline_of(wq *q, int64_t timeout_ns)
 {
-	return timeout_ns == WQ_NEVER ? WQ_NEVER : wq_time_add(wq_now(q), timeout_ns > 0 ? timeout_ns : 0);
+	return timeout_ns == WQ_NEVER ? WQ_NEVER
+	                              : wq_time_add(wq_now(q), timeout_ns > 0 ? timeout_ns : 0);
 }
 
 /* Items of a later version may be longer; they stay aligned. */
@@ -261,11 +263,10 @@ int wq_next_until(wq *q, wq_item *item, int64_t deadline_ns)
 	return q->engine->next(q->state, item, deadline_ns);
 }
 
-int wq_next_many(wq *q, wq_item *items, size_t item_size, size_t n, size_t max,
-                 int64_t deadline_ns)
+int wq_next_many(wq *q, wq_item *items, size_t item_size, size_t n, size_t max, int64_t deadline_ns)
 {
-	if (!q || max == 0 || n > max || !items_ok(items, item_size, max) || deadline_ns < WQ_NOWAIT ||
-	    !all_ok(items, item_size, n))
+	if (!q || max == 0 || n > max || !items_ok(items, item_size, max) ||
+	    deadline_ns < WQ_NOWAIT || !all_ok(items, item_size, n))
 		return WQ_EINVAL;
 	return q->engine->next_many(q->state, items, item_size, n, max, deadline_ns);
 }
@@ -333,7 +334,8 @@ int wq_drain_until(wq *q, int64_t deadline_ns, const wq_drain_options *options, 
 {
 	if (!q || deadline_ns < 0)
 		return WQ_EINVAL;
-	if (options && !all_zero(options->reserved, sizeof options->reserved / sizeof options->reserved[0]))
+	if (options &&
+	    !all_zero(options->reserved, sizeof options->reserved / sizeof options->reserved[0]))
 		return WQ_EINVAL;
 	return q->engine->drain(q->state, deadline_ns, options, report);
 }

@@ -1,9 +1,9 @@
 /*
  * Growing, splitting and merging of pages; see table.h.
  *
- * A page grows by about a third until it has PAGE_MAX slots and splits then.
- * Small steps keep the slots between 2/3 and 7/8 full at every size, which is
- * 10 to 12 bytes a key where doubling would take up to 21.
+ * A page doubles until it has PAGE_MAX slots and splits then, into halves with
+ * a size of their own between two powers of two: slots take 10 to 16 bytes a key
+ * where doubling alone would take up to 21.
  *
  * Pages merge with their buddy (the other half of the prefix that is one bit
  * shorter) when both together would fill less than half of one of them. That
@@ -11,18 +11,28 @@
  */
 #include "queue/table.h"
 
-#include <assert.h>
+#include <stdbool.h>
 #include <string.h>
 
 #include "base/compiler.h"
 
 enum {
-	PAGE_MIN = 12,   /* slots of the first page */
-	PAGE_STEP = 64,  /* larger pages are multiples of this many words, header included */
-	PAGE_MAX = 508,  /* a page that would need more slots splits */
+	PAGE_MIN = 12,  /* slots of the first page */
+	PAGE_STEP = 64, /* larger pages are multiples of this many words, header included */
+	PAGE_MAX = 508, /* a page that would need more slots splits */
 	DEPTH_MAX = 24,
 	HEADER_WORDS = sizeof(struct wq__page) / 8,
 };
+
+static uint32_t page_home(const struct wq__page *p, uint32_t hash)
+{
+	return wq__home(p->cap, p->depth, hash);
+}
+
+static struct wq__page *page_of(const wq__table *t, uint32_t hash)
+{
+	return wq__table_dirent(t, hash)->page;
+}
 
 static size_t page_bytes(uint32_t total)
 {
@@ -32,13 +42,14 @@ static size_t page_bytes(uint32_t total)
 /* How many slots a page should have that is to hold n and some more. */
 static uint32_t page_total(uint32_t n)
 {
-	uint32_t words = HEADER_WORDS + 1 + PAGE_MIN;
-	uint32_t want = n + n * 5 / 16 + 8;
+	static const uint16_t sizes[] = {16, 32, 64, 128, 256, 320, 512};
+	uint32_t want = n + n / 4 + 4, words = 0;
 
-	while (words < want && words < PAGE_STEP)
+	for (size_t i = 0; i < sizeof sizes / sizeof sizes[0] && words < want; i++)
+		words = sizes[i];
+	/* Only where hashes agree in so many bits that the page cannot split. */
+	while (words < want)
 		words *= 2;
-	if (words < want)
-		words = (want + PAGE_STEP - 1) / PAGE_STEP * PAGE_STEP;
 	return words - HEADER_WORDS - 1;
 }
 
@@ -68,7 +79,7 @@ static struct wq__page *page_new(wq__table *t, uint32_t total, uint32_t depth)
  */
 static int page_append(struct wq__page *p, uint32_t *next, uint64_t slot)
 {
-	uint32_t home = wq__page_home(p, (uint32_t)(slot >> 32));
+	uint32_t home = page_home(p, (uint32_t)(slot >> 32));
 
 	if (*next < home)
 		*next = home;
@@ -96,7 +107,8 @@ static void dir_set(wq__table *t, uint32_t hash, uint32_t depth, struct wq__page
 	size_t count = (size_t)1 << (t->depth - depth);
 
 	for (size_t i = 0; i < count; i++)
-		t->dir[first + i] = p;
+		t->dir[first + i] =
+		    (struct wq__dirent){.page = p, .cap = p->cap, .depth = p->depth};
 }
 
 static void page_attach(wq__table *t, uint32_t hash, struct wq__page *p)
@@ -126,12 +138,12 @@ int wq__table_init(wq__table *t, wq__slab *slab, const wq_allocator *a)
 	memset(t, 0, sizeof *t);
 	t->slab = slab;
 	t->allocator = a;
-	t->dir = wq__alloc(a, sizeof(struct wq__page *), sizeof(void *));
+	t->dir = wq__alloc(a, sizeof(struct wq__dirent), 64);
 	if (!t->dir)
 		return -1;
 	p = page_new(t, page_total(0), 0);
 	if (!p) {
-		wq__free(a, t->dir, sizeof(struct wq__page *));
+		wq__free(a, t->dir, sizeof(struct wq__dirent));
 		return -1;
 	}
 	page_attach(t, 0, p);
@@ -141,22 +153,22 @@ int wq__table_init(wq__table *t, wq__slab *slab, const wq_allocator *a)
 /* The pages go with the slab. */
 void wq__table_release(wq__table *t)
 {
-	wq__free(t->allocator, t->dir, sizeof(struct wq__page *) << t->dir_depth);
+	wq__free(t->allocator, t->dir, sizeof(struct wq__dirent) << t->dir_depth);
 	t->dir = NULL;
 }
 
 /* Give the directory exactly 2^depth entries, depth >= t->depth. */
 static int dir_resize(wq__table *t, uint32_t depth)
 {
-	struct wq__page **dir =
-	    wq__alloc(t->allocator, sizeof(struct wq__page *) << depth, sizeof(void *));
+	struct wq__dirent *dir =
+	    wq__alloc(t->allocator, sizeof(struct wq__dirent) << depth, sizeof(void *));
 	uint32_t up = depth - t->depth;
 
 	if (!dir)
 		return -1;
 	for (size_t i = 0; i < (size_t)1 << depth; i++)
 		dir[i] = t->dir[i >> up];
-	wq__free(t->allocator, t->dir, sizeof(struct wq__page *) << t->dir_depth);
+	wq__free(t->allocator, t->dir, sizeof(struct wq__dirent) << t->dir_depth);
 	t->dir = dir;
 	t->depth = t->dir_depth = depth;
 	return 0;
@@ -242,43 +254,41 @@ static int page_grow(wq__table *t, uint32_t hash, struct wq__page *p)
 	return page_move(t, hash, p, &total, 0);
 }
 
-/* Make room for one more key with this hash. */
-static int reserve(wq__table *t, uint32_t hash)
+/* Shifts those behind it by one. False: there is no gap up to the end of the page. */
+static bool page_insert(struct wq__page *p, uint64_t slot)
 {
-	for (;;) {
-		struct wq__page *p = wq__table_page(t, hash);
-
-		if (p->n < p->limit && p->slot[p->total - 1] == 0)
-			return 0;
-		if (page_total(p->n) > PAGE_MAX && page_split(t, hash, p) == 0)
-			continue;
-		if (page_grow(t, hash, p) < 0)
-			/* A page that is fuller than it should be is still a page. */
-			return p->n < p->cap && p->slot[p->total - 1] == 0 ? 0 : -1;
-	}
-}
-
-void wq__page_insert(struct wq__page *p, uint64_t slot)
-{
-	uint64_t *here = p->slot + wq__page_home(p, (uint32_t)(slot >> 32)), *gap;
+	uint64_t *here = p->slot + page_home(p, (uint32_t)(slot >> 32)), *gap;
 
 	while (*here != 0 && *here < slot)
 		here++;
 	for (gap = here; *gap;)
 		gap++;
-	assert(gap < p->slot + p->total);
+	if (gap == p->slot + p->total)
+		return false;
 	memmove(here + 1, here, (size_t)((char *)gap - (char *)here));
 	*here = slot;
 	p->n++;
+	return true;
 }
 
 int wq__table_insert_slow(wq__table *t, uint64_t slot)
 {
 	uint32_t hash = (uint32_t)(slot >> 32);
 
-	if (reserve(t, hash) < 0)
+	for (;;) {
+		struct wq__page *p = page_of(t, hash);
+
+		if (p->n < p->limit && page_insert(p, slot))
+			break;
+		if (page_total(p->n) > PAGE_MAX && page_split(t, hash, p) == 0)
+			continue;
+		if (page_grow(t, hash, p) == 0)
+			continue;
+		/* A page that is fuller than it should be is still a page. */
+		if (p->n < p->cap && page_insert(p, slot))
+			break;
 		return -1;
-	wq__page_insert(wq__table_page(t, hash), slot);
+	}
 	t->n++;
 	return 0;
 }
@@ -289,7 +299,7 @@ static int page_fits(const struct wq__page *p, const uint64_t *sorted, uint32_t 
 	uint32_t next = 0;
 
 	for (uint32_t i = 0; i < n; i++) {
-		uint32_t home = wq__page_home(p, (uint32_t)(sorted[i] >> 32));
+		uint32_t home = page_home(p, (uint32_t)(sorted[i] >> 32));
 
 		next = (next < home ? home : next) + 1;
 	}
@@ -324,10 +334,10 @@ static wq__cold void try_merge(wq__table *t, uint32_t hash, struct wq__page *p)
 {
 	while (p->depth > 0) {
 		uint32_t bit = 1u << (32 - p->depth);
-		struct wq__page *buddy = wq__table_page(t, hash ^ bit);
+		struct wq__page *buddy = page_of(t, hash ^ bit);
 		uint32_t total = p->total > buddy->total ? p->total : buddy->total;
 
-		if (buddy->depth != p->depth || total > PAGE_MAX || (p->n + buddy->n) * 5 > total * 2)
+		if (buddy->depth != p->depth || total > PAGE_MAX || (p->n + buddy->n) * 4 > total)
 			return;
 		p = hash & bit ? page_merge(t, buddy, p) : page_merge(t, p, buddy);
 		if (!p)
@@ -344,14 +354,14 @@ void wq__table_remove(wq__table *t, wq__place at)
 	uint32_t i = at.index, hash = (uint32_t)(p->slot[i] >> 32);
 
 	/* Those behind it move up, but none before its home. */
-	while (p->slot[i + 1] && wq__page_home(p, (uint32_t)(p->slot[i + 1] >> 32)) <= i) {
+	while (p->slot[i + 1] && page_home(p, (uint32_t)(p->slot[i + 1] >> 32)) <= i) {
 		p->slot[i] = p->slot[i + 1];
 		i++;
 	}
 	p->slot[i] = 0;
 	p->n--;
 	t->n--;
-	if (wq__unlikely(p->n < p->total / 4 && p->n % 8 == 0 && p->depth > 0))
+	if (wq__unlikely(p->n < p->total / 8 && p->n % 8 == 0 && p->depth > 0))
 		try_merge(t, hash, p);
 }
 

@@ -112,8 +112,8 @@ static enum woken sleep_get(struct wq__memory *m, int64_t deadline_ns)
 	link_waiter(m, &w);
 	m->inside++;
 	spun = pauses > 0 &&
-	       atomic_compare_exchange_strong_explicit(&m->spinner, &nobody, &w, memory_order_relaxed,
-	                                               memory_order_relaxed);
+	       atomic_compare_exchange_strong_explicit(&m->spinner, &nobody, &w,
+	                                               memory_order_relaxed, memory_order_relaxed);
 	wq__lock_release(&m->lock);
 	paid = spun && spin(m, &w, pauses);
 	in_time = paid || wq__parker_sleep(&w.parker, until);

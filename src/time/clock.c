@@ -44,8 +44,8 @@ struct watcher {
 struct wq_manual_clock {
 	_Atomic int64_t now_ns; /* A: written under the lock */
 	wq__lock lock;
-	struct watcher *list;   /* L */
-	size_t n, cap;          /* L */
+	struct watcher *list; /* L */
+	size_t n, cap;        /* L */
 };
 
 static int64_t manual_now(void *ctx)
