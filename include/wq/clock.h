@@ -38,16 +38,16 @@ extern "C" {
 /*
  * A clock of one's own.
  *
- * now:   the time in nanoseconds, >= 0, never less than before. Called under
- *        the queue's lock, by any thread; it may not call the queue.
+ * now:   the time in nanoseconds, >= 0, never less than before. Called by any
+ *        thread, several at once, also under the queue's lock; it may not call
+ *        the queue.
  * watch: NULL for a clock that runs by itself at about the pace of real
  *        time: a sleeper sleeps for the difference and looks again, and
  *        after a jump wq_clock_changed() makes all sleepers look at once.
  *        Given, it says that the clock moves only in steps: it is called
- *        with on = 1 by wq_new() and on = 0 by wq_free() (and with on = 1
- *        again if that answers WQ_EBUSY), never under the queue's lock, and
- *        the clock promises to call changed(arg) after each step for each
- *        that is watched. Sleepers then wait for that alone. It returns
+ *        with on = 1 by wq_new() and on = 0 by a wq_free() that succeeds, never
+ *        under the queue's lock, and the clock promises to call changed(arg)
+ *        after each step for each that is watched. Sleepers then wait for that alone. It returns
  *        WQ_OK, or an error that wq_new() passes on.
  *
  * The struct is copied by wq_new(); `ctx` must outlive the queue.
@@ -80,7 +80,7 @@ WQ_API int wq_manual_clock_free(wq_manual_clock *mc);
 /* What goes into wq_options.clock. Valid as long as the manual clock is. */
 WQ_API wq_clock wq_manual_clock_clock(wq_manual_clock *mc);
 
-/* The time it stands at. Threads: any. */
+/* The time it stands at; WQ_EINVAL for NULL. Threads: any. */
 WQ_API int64_t wq_manual_clock_now(const wq_manual_clock *mc);
 
 /*

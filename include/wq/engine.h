@@ -33,7 +33,11 @@ typedef struct wq_engine {
 	uint32_t size;    /* sizeof(wq_engine) as the engine was compiled */
 	const char *name;
 
-	/* Make the state of queue q. The options are checked and hold no NULL clock or allocator. */
+	/*
+	 * Make the state of queue q. The options are checked and hold no NULL clock or allocator.
+	 * On success the order is the engine's, and close frees it; on failure wq_new() does. An
+	 * engine that sleeps by the clock watches it.
+	 */
 	int (*open)(wq *q, const wq_options *options, void **state);
 	/* Free the state, as wq_free(). */
 	int (*close)(void *state);

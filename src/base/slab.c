@@ -165,13 +165,10 @@ void *wq__slab_alloc_slow(wq__slab *s, uint32_t class, uint32_t *id)
 {
 	struct wq__block *b = s->room[class];
 
-	if (!b) {
+	if (!b)
 		b = block_new(s, class);
-		if (!b)
-			return NULL;
-	} else if (b->live == 0) {
-		wq__slab_spare_remove(s, b);
-	}
+	if (!b)
+		return NULL;
 
 	uint32_t at = b->fresh;
 

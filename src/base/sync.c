@@ -2,7 +2,7 @@
  * The futex side of sync.h.
  *
  * Back-off of the lock, in units of about 0.8 µs: one, then two at a time,
- * until about 100 µs have gone by; then the thread sleeps on the word. Shorter
+ * until about 100 µs have gone by; then the thread sleeps in the parking lot. Shorter
  * first steps make the throughput of two threads bimodal (they fall into
  * exchanging the lock for every operation); longer ones starve a consumer
  * whose producer keeps a short backlog.
@@ -23,6 +23,7 @@ enum {
 	BACKOFF_NS = 800,
 	BACKOFF_ROUNDS = 64, /* two units each: about 100 µs */
 	LOT_PLACES = 64,
+	NO_BARRIER_NS = 1000000,
 };
 
 static long futex_wait(_Atomic uint32_t *word, uint32_t value, int64_t deadline_ns)
@@ -94,8 +95,10 @@ uint32_t wq__pauses_for(int64_t ns)
 }
 
 /*
- * Where threads sleep that wait for a lock. Locks that share a place wake each
- * other's sleepers, which then look again; it outlives every lock.
+ * Where threads sleep that wait for a lock. A place is odd while somebody may
+ * sleep there, and goes up by one when they are woken, so that nobody falls
+ * asleep on what he saw before that. Locks that share a place wake each other's
+ * sleepers, which then look again. It outlives every lock.
  */
 static struct {
 	_Alignas(64) _Atomic uint32_t place;
@@ -139,12 +142,12 @@ static bool back_off(wq__lock *l)
 }
 
 /*
- * No wake-up is lost. A sleeper takes the place, passes the barrier, and looks
- * at the word. A release clears the word and looks at the place. If it did not
- * see it taken, its look came before the barrier on its CPU, so its store did
+ * No wake-up is lost. A sleeper makes the place odd, passes the barrier, and
+ * looks at the word. A release clears the word and looks at the place. If it
+ * saw it even, its look came before the barrier on its CPU, so its store did
  * too, and the sleeper finds the lock free (or held by somebody to whom the
- * same applies). The waker clears the place, which is what the sleepers wait
- * on, and wakes all of them: one that is not asleep yet does not fall asleep.
+ * same applies). If it saw it odd it moves the place on and wakes all: one who
+ * is not asleep yet finds another number there and does not fall asleep.
  */
 void wq__lock_slow(wq__lock *l)
 {
@@ -152,19 +155,31 @@ void wq__lock_slow(wq__lock *l)
 		/* After sleeping too: the lock may be gone again by the time a sleeper is awake. */
 		if (back_off(l))
 			return;
-		atomic_store_explicit(l->place, 1, memory_order_seq_cst);
-		if (l->barrier)
-			membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED);
+
+		uint32_t seen = atomic_fetch_or_explicit(l->place, 1, memory_order_seq_cst) | 1;
+		int64_t until = INT64_MAX;
+
+		/* A filter that forbids it from now on leaves looking again after a while. */
+		if (l->barrier && !membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED))
+			until = wq__clock_now() + NO_BARRIER_NS;
 		if (try_lock(l))
 			return;
-		futex_wait(l->place, 1, INT64_MAX);
+		futex_wait(l->place, seen, until);
 	}
 }
 
 void wq__lock_wake(_Atomic uint32_t *place)
 {
-	if (atomic_exchange_explicit(place, 0, memory_order_seq_cst))
-		futex_wake(place, INT_MAX);
+	uint32_t seen = atomic_load_explicit(place, memory_order_relaxed);
+
+	while (seen & 1) {
+		if (atomic_compare_exchange_weak_explicit(place, &seen, seen + 1,
+		                                          memory_order_seq_cst,
+		                                          memory_order_relaxed)) {
+			futex_wake(place, INT_MAX);
+			return;
+		}
+	}
 }
 
 bool wq__parker_poll(wq__parker *p, uint32_t pauses)

@@ -47,7 +47,7 @@ typedef struct wq__lock {
 	_Atomic uint32_t word; /* A: 0 free, 1 held */
 	uint16_t pauses;       /* I: pauses in the first back-off; 0: only one CPU, sleep at once */
 	uint16_t barrier;      /* I: 1: membarrier works here; 0: releases carry a barrier */
-	_Atomic uint32_t *place; /* I: what is there, A: 1: somebody may sleep */
+	_Atomic uint32_t *place; /* I: in the parking lot */
 } wq__lock;
 
 /*
@@ -135,7 +135,7 @@ static inline void wq__lock_release(wq__lock *l)
 		atomic_exchange_explicit(&l->word, 0, memory_order_seq_cst);
 	/* The compiler keeps the order; for the CPU see wq__lock_slow(). */
 	atomic_signal_fence(memory_order_seq_cst);
-	if (atomic_load_explicit(place, memory_order_seq_cst))
+	if (atomic_load_explicit(place, memory_order_seq_cst) & 1)
 		wq__lock_wake(place);
 }
 

@@ -4,8 +4,9 @@
 #include "queue/memory.h"
 
 enum {
-	AHEAD = 16,   /* add_many hashes and prefetches so many keys at a time */
-	UNKNOWN = -1, /* a time that was not asked for yet */
+	AHEAD = 16,            /* add_many hashes and prefetches so many keys at a time */
+	HOLD_BYTES = 64 << 10, /* of keys that are copied in one hold of the lock */
+	UNKNOWN = -1,          /* a time that was not asked for yet */
 };
 
 /* The time of the adds under one hold of the lock: asked for once, and only if needed. */
@@ -105,18 +106,46 @@ static int check_key(const wq_key *k)
 	return k->len > WQ_KEY_MAX ? WQ_ETOOLONG : WQ_OK;
 }
 
-/* Hashes up to AHEAD keys and asks for the memory that their look-ups will touch. */
-static size_t look_ahead(struct wq__memory *m, const wq_key *keys, size_t n, uint32_t *hash)
+/* How many of the next keys go into one hold of the lock: at most so many keys, and so many bytes. */
+static size_t batch_of(const wq_key *keys, size_t n)
 {
-	size_t ahead = n < AHEAD ? n : AHEAD;
+	size_t bytes = 0, i = 0;
 
-	for (size_t i = 0; i < ahead; i++) {
-		if (check_key(&keys[i]) != WQ_OK)
-			continue;
-		hash[i] = wq__hash_of(m, keys[i].key, keys[i].len);
-		wq__table_prefetch(&m->table, hash[i]);
+	while (i < n && i < WQ__HOLD_MAX && (i == 0 || bytes < HOLD_BYTES)) {
+		if (check_key(&keys[i]) == WQ_OK)
+			bytes += keys[i].len;
+		i++;
 	}
-	return ahead;
+	return i;
+}
+
+static void hash_batch(const struct wq__memory *m, const wq_key *keys, size_t n, uint32_t *hash)
+{
+	for (size_t i = 0; i < n; i++)
+		if (check_key(&keys[i]) == WQ_OK)
+			hash[i] = wq__hash_of(m, keys[i].key, keys[i].len);
+}
+
+static int add_batch(struct wq__memory *m, const wq_key *keys, size_t n, const uint32_t *hash,
+                     int *outcomes)
+{
+	int64_t when = UNKNOWN;
+	int accepted = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		int rc = check_key(&keys[i]);
+
+		/* Ask for the memory of the next few look-ups at once, instead of one after another. */
+		if (i % AHEAD == 0)
+			for (size_t j = i; j < n && j < i + AHEAD; j++)
+				wq__table_prefetch(&m->table, hash[j]);
+		if (rc == WQ_OK)
+			rc = add_locked(m, hash[i], keys[i].key, keys[i].len, &when);
+		accepted += rc > 0;
+		if (outcomes)
+			outcomes[i] = rc;
+	}
+	return accepted;
 }
 
 int wq__mem_add_many(void *state, const wq_key *keys, size_t n, int *outcomes)
@@ -126,26 +155,18 @@ int wq__mem_add_many(void *state, const wq_key *keys, size_t n, int *outcomes)
 	int accepted = 0;
 
 	for (size_t done = 0; done < n;) {
-		size_t stop = n - done < WQ__HOLD_MAX ? n : done + WQ__HOLD_MAX;
+		uint32_t hash[WQ__HOLD_MAX] = {0};
+		size_t batch = batch_of(keys + done, n - done);
 
-		int64_t when = UNKNOWN;
-
+		hash_batch(m, keys + done, batch, hash);
 		wq__lock_acquire(&m->lock);
-		while (done < stop) {
-			uint32_t hash[AHEAD];
-			size_t ahead = look_ahead(m, keys + done, stop - done, hash);
-
-			for (size_t i = 0; i < ahead; i++, done++) {
-				int rc = check_key(&keys[done]);
-
-				if (rc == WQ_OK)
-					rc = add_locked(m, hash[i], keys[done].key, keys[done].len,
-					                &when);
-				accepted += rc > 0;
-				if (outcomes)
-					outcomes[done] = rc;
-			}
-		}
+		if (done > 0)
+			m->inside--;
+		accepted +=
+		    add_batch(m, keys + done, batch, hash, outcomes ? outcomes + done : NULL);
+		done += batch;
+		if (done < n)
+			m->inside++;
 		wq__pick_many(m, &wakes);
 		wq__lock_release(&m->lock);
 		wq__wake_many(&wakes);

@@ -5,6 +5,7 @@
  * this slot, without touching the memory behind it; if it is there the entry
  * is live, and its token tells whether this hold is the current one.
  */
+#include <assert.h>
 #include <string.h>
 
 #include "queue/memory.h"
@@ -19,8 +20,11 @@ static uint32_t id_of(const struct wq__memory *m, const struct wq__entry *e)
 {
 	wq__place at = wq__table_seek(&m->table, (uint64_t)e->hash << 32);
 
-	while (wq__entry_at(m, (uint32_t)at.page->slot[at.index]) != e)
+	while (wq__entry_at(m, (uint32_t)at.page->slot[at.index]) != e) {
+		/* An order that pops what it was not given is broken beyond help. */
+		assert(at.page->slot[at.index] != 0);
 		at.index++;
+	}
 	return (uint32_t)at.page->slot[at.index];
 }
 
@@ -81,10 +85,8 @@ static inline void take(struct wq__memory *m, wq_item *item, size_t item_size)
 	wq__entry_set_state(e, WQ_STATE_RUNNING);
 	e->u.hold.token = ++m->token;
 	e->u.hold.since_ns = e->added_ns;
-	if (wq__unlikely(m->token % WQ__SAMPLE == 0)) {
-		m->sample = m->token;
-		m->sample_start_ns = wq__clock_now();
-	}
+	if (wq__unlikely(m->token % WQ__SAMPLE == 0))
+		wq__sample_begin(m);
 	*item = (wq_item){
 	    .key = e->key,
 	    .len = wq__entry_len(e),
@@ -221,17 +223,6 @@ static wq_item *item_at(const wq_item *items, size_t item_size, size_t i)
 	return (wq_item *)(uintptr_t)((const char *)items + i * item_size);
 }
 
-/* Let go of the lock for a moment, as calls on many keys must. */
-static void breathe(struct wq__memory *m)
-{
-	struct wq__wakes wakes;
-
-	wq__pick_many(m, &wakes);
-	wq__lock_release(&m->lock);
-	wq__wake_many(&wakes);
-	wq__lock_acquire(&m->lock);
-}
-
 /* Some keys are ready. Takes what there is, at most max; the lock is held before and after. */
 static int take_many(struct wq__memory *m, wq_item *items, size_t item_size, size_t max)
 {
@@ -239,8 +230,8 @@ static int take_many(struct wq__memory *m, wq_item *items, size_t item_size, siz
 
 	while (n < max && m->nready > 0) {
 		take(m, item_at(items, item_size, n), item_size);
-		if (++n % WQ__HOLD_MAX == 0)
-			breathe(m);
+		if (++n % WQ__HOLD_MAX == 0 && n < max)
+			wq__breathe(m);
 	}
 	return (int)n;
 }
@@ -273,8 +264,8 @@ static int done_some(struct wq__memory *m, const wq_item *items, size_t item_siz
 			done++;
 		else if (*first_error == WQ_OK)
 			*first_error = rc;
-		if ((i + 1) % WQ__HOLD_MAX == 0)
-			breathe(m);
+		if ((i + 1) % WQ__HOLD_MAX == 0 && i + 1 < n)
+			wq__breathe(m);
 	}
 	return done;
 }
@@ -349,6 +340,8 @@ int wq__mem_requeue(void *state, const wq_item *item, enum wq_where where)
 	struct wq__entry *e = held(m, item, &at, &rc);
 
 	if (e) {
+		if (item->token == m->sample)
+			wq__sample_end(m);
 		if (wq__entry_state(e) & WQ_STATE_DIRTY)
 			m->ndirty--;
 		m->nrunning--;

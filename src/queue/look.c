@@ -105,21 +105,16 @@ static bool batch_show(const struct batch *b, wq_walk_fn fn, void *ctx, int64_t 
 	return true;
 }
 
-int64_t wq__mem_walk(void *state, wq_walk_fn fn, void *ctx)
+/* The lock is held before and after, and let go of while fn runs. */
+int64_t wq__walk_locked(struct wq__memory *m, wq_walk_fn fn, void *ctx)
 {
-	struct wq__memory *m = state;
 	uint64_t from = 0;
 	int64_t shown = 0;
 	bool go_on;
-
-	wq__lock_acquire(&m->lock);
-
 	struct batch *b = wq__alloc(&m->allocator, sizeof *b, 8);
 
-	if (!b) {
-		wq__lock_release(&m->lock);
+	if (!b)
 		return WQ_ENOMEM;
-	}
 	m->inside++;
 	do {
 		from = batch_fill(m, b, from);
@@ -129,6 +124,17 @@ int64_t wq__mem_walk(void *state, wq_walk_fn fn, void *ctx)
 	} while (go_on);
 	m->inside--;
 	wq__free(&m->allocator, b, sizeof *b);
+	return shown;
+}
+
+int64_t wq__mem_walk(void *state, wq_walk_fn fn, void *ctx)
+{
+	struct wq__memory *m = state;
+
+	wq__lock_acquire(&m->lock);
+
+	int64_t shown = wq__walk_locked(m, fn, ctx);
+
 	wq__lock_release(&m->lock);
 	return shown;
 }

@@ -14,6 +14,7 @@ static void spin_init(struct wq__memory *m, int64_t spin_ns)
 {
 	if (spin_ns == WQ_SPIN_NEVER || wq__cpus() == 1)
 		return;
+	m->pauses_per_us = wq__pauses_for(WQ_MICROSECOND);
 	if (spin_ns > 0) {
 		m->spin_pauses = m->spin_min = m->spin_max = wq__pauses_for(spin_ns);
 		return;
@@ -23,9 +24,15 @@ static void spin_init(struct wq__memory *m, int64_t spin_ns)
 	m->spin_min = (uint32_t)(m->spin_max * spin_min_ns / spin_max_ns) + 1;
 }
 
+static void clock_moved(void *state)
+{
+	wq__mem_clock_changed(state);
+}
+
 static int mem_open(wq *q, const wq_options *o, void **state)
 {
 	struct wq__memory *m = wq__alloc(o->allocator, sizeof *m, 64);
+	int rc = WQ_ENOMEM;
 
 	(void)q;
 	if (!m)
@@ -45,18 +52,27 @@ static int mem_open(wq *q, const wq_options *o, void **state)
 	m->max_keys = o->max_keys;
 	m->width = UINT32_MAX;
 	/* Later than every token of an older queue that may have stood at the same address. */
-	m->token = (uint64_t)wq__clock_now() << 10;
+	m->token = (uint64_t)wq__clock_now() << 4;
 	m->fd_poll = m->fd_event = -1;
 	spin_init(m, o->spin_ns);
 	wq__hash_init(&m->hash_key, o->seed);
 	wq__slab_init(&m->slab, &m->allocator);
-	if (wq__table_init(&m->table, &m->slab, &m->allocator) < 0) {
-		wq__slab_release(&m->slab);
-		wq__free(o->allocator, m, sizeof *m);
-		return WQ_ENOMEM;
+	if (wq__table_init(&m->table, &m->slab, &m->allocator) < 0)
+		goto no_table;
+	/* Last: from here on the clock may call. */
+	if (m->clock.watch) {
+		rc = m->clock.watch(m->clock.ctx, clock_moved, m, 1);
+		if (rc < 0)
+			goto no_watch;
 	}
 	*state = m;
 	return WQ_OK;
+no_watch:
+	wq__table_release(&m->table);
+no_table:
+	wq__slab_release(&m->slab);
+	wq__free(o->allocator, m, sizeof *m);
+	return rc;
 }
 
 static int mem_close(void *state)
@@ -72,6 +88,8 @@ static int mem_close(void *state)
 	wq__lock_release(&m->lock);
 	if (busy)
 		return WQ_EBUSY;
+	if (m->clock.watch)
+		m->clock.watch(m->clock.ctx, clock_moved, m, 0);
 	wq__fd_close(m);
 	if (m->order.free)
 		m->order.free(m->order.ctx);

@@ -88,6 +88,7 @@ struct wq__memory {
 	uint32_t spin_pauses;    /* L: how long the next Get polls; 0: not at all */
 	uint32_t spin_max;       /* I: the adaptive budget's bounds; equal: a fixed budget */
 	uint32_t spin_min;       /* I */
+	uint32_t pauses_per_us;  /* I */
 	_Atomic(struct wq__waiter *) spinner; /* A, relaxed: at most one Get polls; a hint only */
 	struct wq__watcher *watchers;         /* L */
 	int fd_poll, fd_event;                /* L: -1 until asked for */
@@ -134,7 +135,9 @@ int wq__await_ready(struct wq__memory *m, int64_t deadline_ns);
 void wq__wake_all_gets(struct wq__memory *m);
 int64_t wq__park_deadline(struct wq__memory *m, int64_t deadline_ns);
 int wq__mem_interrupt(void *state, int n);
+void wq__sample_begin(struct wq__memory *m);
 void wq__sample_end(struct wq__memory *m);
+void wq__breathe(struct wq__memory *m);
 
 /* stop.c */
 enum wq__ending { WQ__ENDED, WQ__GIVEN_BACK };
@@ -151,6 +154,7 @@ int wq__mem_clock_changed(void *state);
 int64_t wq__mem_len(void *state);
 int wq__mem_state(void *state, const void *key, size_t len);
 int64_t wq__mem_walk(void *state, wq_walk_fn fn, void *ctx);
+int64_t wq__walk_locked(struct wq__memory *m, wq_walk_fn fn, void *ctx);
 
 /* fd.c */
 int wq__mem_fd(void *state);

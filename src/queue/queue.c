@@ -22,7 +22,6 @@ struct wq {
 	void *state;             /* I: the engine's */
 	wq_clock clock;          /* I */
 	wq_allocator allocator;  /* I */
-	char name[NAME_MAX_BYTES + 1];
 };
 
 /* ---- life ---------------------------------------------------------------- */
@@ -43,7 +42,7 @@ static int check_options(const wq_options *o)
 		return WQ_EINVAL;
 	if (o->engine_options && !o->engine)
 		return WQ_EINVAL;
-	if (o->spin_ns < WQ_SPIN_NEVER || o->spin_ns > WQ_SECOND)
+	if (o->spin_ns < WQ_SPIN_NEVER || o->spin_ns > WQ_MILLISECOND)
 		return WQ_EINVAL;
 	if (!o->allocator->alloc || !o->allocator->free || !o->clock->now)
 		return WQ_EINVAL;
@@ -55,43 +54,25 @@ static int check_options(const wq_options *o)
 	return WQ_OK;
 }
 
-static void clock_moved(void *arg)
-{
-	wq_clock_changed(arg);
-}
-
-/* On failure o->order is NULL if it is freed already. */
-static int make(wq **out, wq_options *o)
+static int make(wq **out, const wq_options *o)
 {
 	wq *q = wq__alloc(o->allocator, sizeof *q, 64);
 	int rc;
 
 	if (!q)
 		return WQ_ENOMEM;
-	memset(q, 0, sizeof *q);
-	q->engine = o->engine ? o->engine : &wq__memory_engine;
-	q->clock = *o->clock;
-	q->allocator = *o->allocator;
-	if (o->name)
-		memcpy(q->name, o->name, strlen(o->name));
-
+	*q = (wq){
+	    .engine = o->engine ? o->engine : &wq__memory_engine,
+	    .clock = *o->clock,
+	    .allocator = *o->allocator,
+	};
 	rc = q->engine->open(q, o, &q->state);
-	if (rc < 0)
-		goto no_engine;
-	/* Last: from here on the clock may call the queue. */
-	if (q->clock.watch) {
-		rc = q->clock.watch(q->clock.ctx, clock_moved, q, 1);
-		if (rc < 0)
-			goto no_watch;
+	if (rc < 0) {
+		wq__free(o->allocator, q, sizeof *q);
+		return rc;
 	}
 	*out = q;
 	return WQ_OK;
-no_watch:
-	q->engine->close(q->state);
-	o->order = NULL;
-no_engine:
-	wq__free(o->allocator, q, sizeof *q);
-	return rc;
 }
 
 int wq_new(wq **out, const wq_options *options)
@@ -119,19 +100,11 @@ int wq_free(wq *q)
 	if (!q)
 		return WQ_EINVAL;
 
-	wq_clock clock = q->clock;
 	wq_allocator a = q->allocator;
 
-	/* First: a step of the clock must not find a queue that is half gone. */
-	if (clock.watch)
-		clock.watch(clock.ctx, clock_moved, q, 0);
 	rc = q->engine->close(q->state);
-	if (rc >= 0) {
+	if (rc >= 0)
 		wq__free(&a, q, sizeof *q);
-	} else if (clock.watch) {
-		clock.watch(clock.ctx, clock_moved, q, 1);
-		wq_clock_changed(q);
-	}
 	return rc;
 }
 

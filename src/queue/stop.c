@@ -182,13 +182,13 @@ int wq__mem_drain(void *state, int64_t deadline_ns, const wq_drain_options *opti
 		    .running = m->nrunning,
 		    .dirty = m->ndirty,
 		};
-	wq__lock_release(&m->lock);
 	if (rc != WQ_OK && options && options->left) {
-		int64_t shown = wq__mem_walk(m, options->left, options->ctx);
+		int64_t shown = wq__walk_locked(m, options->left, options->ctx);
 
 		if (shown < 0)
-			return (int)shown;
+			rc = (int)shown;
 	}
+	wq__lock_release(&m->lock);
 	return rc;
 }
 

@@ -6,7 +6,7 @@
  * where doubling alone would take up to 21.
  *
  * Pages merge with their buddy (the other half of the prefix that is one bit
- * shorter) when both together would fill less than half of one of them. That
+ * shorter) when both together would fill less than a quarter of one of them. That
  * needs no memory, so it can be done while a key is removed.
  */
 #include "queue/table.h"
@@ -17,8 +17,6 @@
 #include "base/compiler.h"
 
 enum {
-	PAGE_MIN = 12,  /* slots of the first page */
-	PAGE_STEP = 64, /* larger pages are multiples of this many words, header included */
 	PAGE_MAX = 508, /* a page that would need more slots splits */
 	DEPTH_MAX = 24,
 	HEADER_WORDS = sizeof(struct wq__page) / 8,
@@ -122,7 +120,8 @@ static void page_free(wq__table *t, struct wq__page *p)
 {
 	t->at_depth[p->depth]--;
 	t->npages--;
-	wq__slab_free(t->slab, p->id);
+	if (p != t->first)
+		wq__slab_free(t->slab, p->id);
 }
 
 static void note_moved(wq__table *t, uint32_t n)
@@ -146,6 +145,7 @@ int wq__table_init(wq__table *t, wq__slab *slab, const wq_allocator *a)
 		wq__free(a, t->dir, sizeof(struct wq__dirent));
 		return -1;
 	}
+	t->first = p;
 	page_attach(t, 0, p);
 	return 0;
 }
@@ -280,7 +280,8 @@ int wq__table_insert_slow(wq__table *t, uint64_t slot)
 
 		if (p->n < p->limit && page_insert(p, slot))
 			break;
-		if (page_total(p->n) > PAGE_MAX && page_split(t, hash, p) == 0)
+		if ((p->total >= PAGE_MAX || page_total(p->n) > PAGE_MAX) &&
+		    page_split(t, hash, p) == 0)
 			continue;
 		if (page_grow(t, hash, p) == 0)
 			continue;
@@ -311,7 +312,11 @@ static struct wq__page *page_merge(wq__table *t, struct wq__page *low, struct wq
 {
 	uint64_t sorted[PAGE_MAX];
 	uint32_t n = page_collect(low, sorted), next = 0;
-	struct wq__page *to = low->total >= high->total ? low : high;
+	/* The larger one, unless it has outgrown the size at which pages split. */
+	struct wq__page *to =
+	    (low->total >= high->total) == (low->total <= PAGE_MAX && high->total <= PAGE_MAX)
+		? low
+		: high;
 
 	n += page_collect(high, sorted + n);
 	to->depth--;
@@ -337,6 +342,9 @@ static wq__cold void try_merge(wq__table *t, uint32_t hash, struct wq__page *p)
 		struct wq__page *buddy = page_of(t, hash ^ bit);
 		uint32_t total = p->total > buddy->total ? p->total : buddy->total;
 
+		if (total > PAGE_MAX)
+			total = p->total < buddy->total ? p->total : buddy->total;
+
 		if (buddy->depth != p->depth || total > PAGE_MAX || (p->n + buddy->n) * 4 > total)
 			return;
 		p = hash & bit ? page_merge(t, buddy, p) : page_merge(t, p, buddy);
@@ -346,6 +354,20 @@ static wq__cold void try_merge(wq__table *t, uint32_t hash, struct wq__page *p)
 		while (t->depth > 0 && t->at_depth[t->depth] == 0)
 			dir_halve(t);
 	}
+}
+
+/* Empty: back to the first page, so that the last one does not hold a block of memory. */
+static wq__cold void start_again(wq__table *t)
+{
+	struct wq__page *p = t->dir[0].page;
+
+	if (p == t->first)
+		return;
+	page_free(t, p);
+	t->first->n = 0;
+	t->first->depth = 0;
+	memset(t->first->slot, 0, (size_t)t->first->total * 8);
+	page_attach(t, 0, t->first);
 }
 
 void wq__table_remove(wq__table *t, wq__place at)
@@ -361,8 +383,12 @@ void wq__table_remove(wq__table *t, wq__place at)
 	p->slot[i] = 0;
 	p->n--;
 	t->n--;
-	if (wq__unlikely(p->n < p->total / 8 && p->n % 8 == 0 && p->depth > 0))
-		try_merge(t, hash, p);
+	if (wq__unlikely(p->n < p->total / 8 && p->n % 8 == 0)) {
+		if (p->depth > 0)
+			try_merge(t, hash, p);
+		if (t->n == 0 && t->npages == 1)
+			start_again(t);
+	}
 }
 
 wq__iter wq__table_iter(const wq__table *t, uint64_t from)

@@ -43,8 +43,9 @@ struct wq__dirent {
 
 typedef struct wq__table {
 	struct wq__dirent *dir;
-	uint32_t depth;     /* bits that index dir */
-	uint32_t dir_depth; /* dir has room for so many bits */
+	struct wq__page *first; /* the smallest page, kept for when the table is empty again */
+	uint32_t depth;         /* bits that index dir */
+	uint32_t dir_depth;     /* dir has room for so many bits */
 	size_t npages;
 	size_t n;              /* keys */
 	uint32_t at_depth[33]; /* pages by depth */
@@ -111,7 +112,8 @@ static inline wq__place wq__table_seek(const wq__table *t, uint64_t slot)
 static inline int wq__table_find(const wq__table *t, uint64_t slot, wq__place *out)
 {
 	*out = wq__table_seek(t, slot);
-	return out->page->slot[out->index] == slot;
+	/* 0 is no slot, though an empty one holds it. */
+	return slot != 0 && out->page->slot[out->index] == slot;
 }
 
 /*

@@ -100,12 +100,29 @@ static bool spin(struct wq__memory *m, struct wq__waiter *w, uint32_t pauses)
 	return set;
 }
 
+/* How long to poll: not past the deadline. */
+static uint32_t spin_budget(const struct wq__memory *m, int64_t deadline_ns)
+{
+	enum { LONGEST_US = 2000 };
+	int64_t left_us;
+
+	if (m->spin_pauses == 0 || deadline_ns == WQ_NEVER)
+		return m->spin_pauses;
+	left_us = (deadline_ns - wq__now(m)) / 1000;
+	if (left_us > LONGEST_US)
+		return m->spin_pauses;
+
+	int64_t most = left_us > 0 ? left_us * m->pauses_per_us : 0;
+
+	return most < m->spin_pauses ? (uint32_t)most : m->spin_pauses;
+}
+
 /* Wait to be picked, or for the deadline. The lock is held before and after. */
 static enum woken sleep_get(struct wq__memory *m, int64_t deadline_ns)
 {
 	struct wq__waiter w = {.interrupted = false}, *nobody = NULL;
 	int64_t until = wq__park_deadline(m, deadline_ns);
-	uint32_t pauses = m->spin_pauses;
+	uint32_t pauses = spin_budget(m, deadline_ns);
 	bool spun, paid, in_time;
 
 	wq__parker_init(&w.parker);
@@ -191,12 +208,40 @@ int wq__mem_interrupt(void *state, int n)
 	return kept;
 }
 
-void wq__sample_end(struct wq__memory *m)
+static void learn(struct wq__memory *m, int64_t took)
 {
-	int64_t took = wq__clock_now() - m->sample_start_ns;
-
-	m->sample = 0;
 	/* A few samples decide, so that a change of load shows soon. */
 	m->hold_mean_ns += (took - m->hold_mean_ns) / 4;
 	m->width = m->hold_mean_ns > LONG_HOLD_NS ? UINT32_MAX : 1;
+}
+
+/* The latest hold is timed from now on. */
+void wq__sample_begin(struct wq__memory *m)
+{
+	int64_t now = wq__clock_now();
+
+	/* One that was timed and has not ended: with many long handlers none would ever end. */
+	if (m->sample != 0 && now - m->sample_start_ns > LONG_HOLD_NS)
+		learn(m, now - m->sample_start_ns);
+	m->sample = m->token;
+	m->sample_start_ns = now;
+}
+
+void wq__sample_end(struct wq__memory *m)
+{
+	m->sample = 0;
+	learn(m, wq__clock_now() - m->sample_start_ns);
+}
+
+/* Let go of the lock for a moment, as calls on many keys must; the caller counts as inside. */
+void wq__breathe(struct wq__memory *m)
+{
+	struct wq__wakes wakes;
+
+	m->inside++;
+	wq__pick_many(m, &wakes);
+	wq__lock_release(&m->lock);
+	wq__wake_many(&wakes);
+	wq__lock_acquire(&m->lock);
+	m->inside--;
 }

@@ -130,6 +130,8 @@ wq_clock wq_manual_clock_clock(wq_manual_clock *mc)
 
 int64_t wq_manual_clock_now(const wq_manual_clock *mc)
 {
+	if (!mc)
+		return WQ_EINVAL;
 	/* acquire: pairs with the release in step() */
 	return atomic_load_explicit(&mc->now_ns, memory_order_acquire);
 }

@@ -93,13 +93,13 @@ static struct shape shape_of(uint64_t hash_seed, uint32_t others)
 		assert_int_equal(wq__table_insert(&t, wq__table_seek(&t, slot), slot), 0);
 	}
 	for (size_t i = 0; i < (size_t)1 << t.depth; i++) {
-		const struct wq__page *p = t.dir[i];
+		const struct wq__page *p = t.dir[i].page;
 
 		if (p->total > shape.page)
 			shape.page = p->total;
 		for (uint32_t s = 0; s < p->total; s++)
 			if (p->slot[s]) {
-				uint32_t far = s - wq__page_home(p, (uint32_t)(p->slot[s] >> 32));
+				uint32_t far = s - wq__home(p->cap, p->depth, (uint32_t)(p->slot[s] >> 32));
 
 				shape.longest = far > shape.longest ? far : shape.longest;
 			}

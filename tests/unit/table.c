@@ -64,7 +64,7 @@ static void check_pages(const wq__table *t)
 	const struct wq__page *before = NULL;
 
 	for (size_t i = 0; i < (size_t)1 << t->depth; i++) {
-		const struct wq__page *p = t->dir[i];
+		const struct wq__page *p = t->dir[i].page;
 		uint32_t used = 0;
 		uint64_t last = 0;
 
@@ -77,7 +77,7 @@ static void check_pages(const wq__table *t)
 		/* all entries of its prefix, and no others */
 		assert_int_equal(i & (((size_t)1 << (t->depth - p->depth)) - 1), 0);
 		for (size_t j = 0; j < (size_t)1 << (t->depth - p->depth); j++)
-			assert_ptr_equal(t->dir[i + j], p);
+			assert_ptr_equal(t->dir[i + j].page, p);
 		for (uint32_t s = 0; s < p->total; s++) {
 			uint32_t hash = (uint32_t)(p->slot[s] >> 32);
 
@@ -86,7 +86,7 @@ static void check_pages(const wq__table *t)
 			assert_int_equal((uint64_t)hash >> (32 - p->depth),
 			                 i >> (t->depth - p->depth));
 			assert_true(p->slot[s] > last);
-			assert_true(wq__page_home(p, hash) <= s);
+			assert_true(wq__home(p->cap, p->depth, hash) <= s);
 			last = p->slot[s];
 			used++;
 		}
@@ -338,11 +338,11 @@ static void grows_and_shrinks_to_almost_nothing(void **state)
 	/* ENGINE: no call holds the lock for more than about a thousand moved keys */
 	assert_true(b.table.moved_max <= 1024);
 	for (size_t i = 0; i < (size_t)1 << b.table.depth; i++) {
-		const struct wq__page *p = b.table.dir[i];
+		const struct wq__page *p = b.table.dir[i].page;
 
 		for (uint32_t s = 0; s < p->total; s++)
 			if (p->slot[s]) {
-				size_t far = s - wq__page_home(p, (uint32_t)(p->slot[s] >> 32));
+				size_t far = s - wq__home(p->cap, p->depth, (uint32_t)(p->slot[s] >> 32));
 
 				longest = far > longest ? far : longest;
 			}
