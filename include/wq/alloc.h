@@ -28,7 +28,8 @@ extern "C" {
  *
  * The queue asks for blocks of 64 KiB (256 KiB or so for very long keys, 2 MiB
  * once it holds megabytes) and cuts them up itself; it gives them back when
- * they are empty, but for one of them.
+ * they are empty, but for eight small ones. Besides, it asks for itself (some
+ * kilobytes), for the directory of its table, and for 74 KB during a walk.
  */
 typedef struct wq_allocator {
 	void *(*alloc)(void *ctx, size_t size, size_t align);

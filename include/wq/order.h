@@ -66,7 +66,7 @@ WQ_API const void *wq_node_key(const wq_node *node, size_t *len);
 /* When the key was added, in the queue's time. Only inside hooks. */
 WQ_API int64_t wq_node_added_ns(const wq_node *node);
 
-/* The order's own bytes beside the key, aligned for any type of 8 bytes. Only inside hooks. */
+/* The order's own bytes beside the key, aligned to 8; none if room is 0. Only inside hooks. */
 WQ_API void *wq_node_room(wq_node *node);
 
 #ifdef __cplusplus

@@ -19,7 +19,9 @@
  *   [KEEP]   an accepted key is handed out, or given up by a call that says so
  *   [BACK]   a key added while it is held is handed out once more afterwards
  *   [FIFO]   with the default order, keys are handed out as they were queued
- *   [WHOLE]  a call that answers an error has changed nothing
+ *   [WHOLE]  a call that answers an error has changed nothing, unless it says so
+ *   [STALE]  an item that is not held any more is told from one that is
+ *   [WAKE]   no ready key is left beside a sleeping Get, unless one that is awake takes it
  *
  * Threads: every function may be called by any thread at any time, with two
  * exceptions: nothing may run beside wq_new() on the same pointer, and no
@@ -86,12 +88,13 @@ typedef struct wq_options {
 	uint64_t seed;
 	/*
 	 * How long a Get with nothing to do polls before it sleeps. 0: adaptive,
-	 * up to about 50 µs, on machines with more than one CPU, one thread at a
-	 * time. WQ_SPIN_NEVER: never. > 0: this long, at most WQ_SECOND.
+	 * up to about 50 µs. WQ_SPIN_NEVER: never. > 0: this long, at most
+	 * WQ_MILLISECOND. One thread polls at a time, not past its deadline, and
+	 * none in a process that may run on one CPU only.
 	 */
 	int64_t spin_ns;
 	/*
-	 * How many keys may live at once, in whatever state; 0: no bound. A new
+	 * [BOUND] How many keys may live at once, in whatever state; 0: no bound. A new
 	 * key beyond it is refused with WQ_EFULL; done, requeue and merges
 	 * always succeed.
 	 */
@@ -122,7 +125,8 @@ WQ_API int wq_new(wq **out, const wq_options *options);
  * Returns that number (at most INT_MAX), or:
  *   WQ_EINVAL  q is NULL
  *   WQ_EBUSY   an item is held, or a thread is waiting or walking inside;
- *              the queue is unchanged. wq_shutdown() wakes who waits.
+ *              the queue is unchanged. wq_shutdown() wakes Gets and
+ *              drains
  *
  * A thread whose call is about to start, or that waits for the queue's lock,
  * is not seen: make sure that no call begins once this one has.
@@ -144,8 +148,8 @@ WQ_API int wq_clock_changed(wq *q);
 
 /*
  * Add a key. Already in line: it merges. Held by a worker: it comes back when
- * that worker is done. Otherwise it goes to the tail of the line, and if a
- * worker sleeps, one is woken.
+ * that worker is done. Otherwise it goes to the tail of the line, and a worker
+ * that sleeps is woken, unless one that is awake will take it.
  *
  * The key is copied. Any bytes are a key; NULL with length 0 is the empty
  * key. Keys are equal if their bytes are.
@@ -245,7 +249,7 @@ WQ_API int wq_try_get(wq *q, wq_item *item);
 WQ_API int wq_get_many(wq *q, wq_item *items, size_t item_size, size_t max, int64_t deadline_ns);
 
 /*
- * Make n blocked Gets return WQ_EINTERRUPTED. If fewer are blocked, the rest
+ * [INTR] Make n blocked Gets return WQ_EINTERRUPTED. If fewer are blocked, the rest
  * is kept for the next Gets that would block: no Get that is about to wait is
  * missed. A Get that finds a key without waiting takes it and is not
  * interrupted. n = 0 takes back what was kept.
@@ -353,7 +357,7 @@ WQ_API int wq_wait_idle_until(wq *q, int64_t deadline_ns);
 WQ_API int wq_wait_idle_for(wq *q, int64_t timeout_ns);
 
 /*
- * Wait until what had been asked of one key before this call is finished: a
+ * [KEYWAIT] Wait until what had been asked of one key before this call is finished: a
  * queued key until it has been held and done, a held one until that hold is
  * done, a held and dirty one until its next hold is done too. Adds that come
  * later do not prolong the wait. A key that is absent: WQ_OK at once.
@@ -417,8 +421,8 @@ typedef struct wq_drain_options {
 
 /*
  * Refuse further adds, as wq_shutdown(), and wait until nothing is queued and
- * nothing held: the workers go on and work through what is left. Any number
- * of threads may drain; all of them return.
+ * nothing held: the workers go on and work through what is left. [DRAIN] Any
+ * number of threads may drain; all of them return.
  *
  * options and report may be NULL. *report is filled on WQ_OK, WQ_ETIMEDOUT
  * and WQ_EINTERRUPTED alike.
@@ -451,8 +455,8 @@ WQ_API int wq_state(wq *q, const void *key, size_t len);
 
 /*
  * Show every key to `fn`, in no particular order. At most 256 keys are copied
- * under the lock at a time; `fn` runs outside it and may use the queue. A key
- * that lives from the beginning of the walk to its end is seen exactly once;
+ * under the lock at a time; `fn` runs outside it and may use the queue. [WALK] A
+ * key that lives from the beginning of the walk to its end is seen exactly once;
  * one that comes or goes meanwhile, at most once for each life.
  *
  * Returns how many keys were shown (the one that stopped it included), or
@@ -463,7 +467,7 @@ WQ_API int64_t wq_walk(wq *q, wq_walk_fn fn, void *ctx);
 /* ---- event loops --------------------------------------------------------- */
 
 /*
- * A descriptor for poll, select or epoll: readable when a key is ready or the
+ * [FD] A descriptor for poll, select or epoll: readable when a key is ready or the
  * queue is shut down. For programs without threads:
  *
  *     poll(wq_fd(q)) readable:  while (wq_try_get(q, &it) == WQ_OK) work(it), wq_done(q, &it);

@@ -9,8 +9,8 @@
  *     even at 7/8 full;
  *   - growing or splitting a page copies slots from left to right and never
  *     touches an entry;
- *   - no operation moves more than one page, at most about 500 slots: no add
- *     stops the queue for a rehash, however large it is;
+ *   - no operation moves more slots than one page has, about 500 (and now and
+ *     then the directory, 16 bytes a page): no add waits for a rehash of all;
  *   - walking in the order of the slots needs no cursor but the last slot,
  *     and survives every change in between.
  *

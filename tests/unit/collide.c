@@ -99,7 +99,8 @@ static struct shape shape_of(uint64_t hash_seed, uint32_t others)
 			shape.page = p->total;
 		for (uint32_t s = 0; s < p->total; s++)
 			if (p->slot[s]) {
-				uint32_t far = s - wq__home(p->cap, p->depth, (uint32_t)(p->slot[s] >> 32));
+				uint32_t far =
+				    s - wq__home(p->cap, p->depth, (uint32_t)(p->slot[s] >> 32));
 
 				shape.longest = far > shape.longest ? far : shape.longest;
 			}
