@@ -342,10 +342,12 @@ static wq__cold void try_merge(wq__table *t, uint32_t hash, struct wq__page *p)
 		struct wq__page *buddy = page_of(t, hash ^ bit);
 		uint32_t total = p->total > buddy->total ? p->total : buddy->total;
 
+		/* One that has outgrown it gives way; two merge as well, or they would hold all above. */
 		if (total > PAGE_MAX)
 			total = p->total < buddy->total ? p->total : buddy->total;
-
-		if (buddy->depth != p->depth || total > PAGE_MAX || (p->n + buddy->n) * 4 > total)
+		if (total > PAGE_MAX)
+			total = PAGE_MAX;
+		if (buddy->depth != p->depth || (p->n + buddy->n) * 4 > total)
 			return;
 		p = hash & bit ? page_merge(t, buddy, p) : page_merge(t, p, buddy);
 		if (!p)

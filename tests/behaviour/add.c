@@ -102,6 +102,7 @@ static void add_many_when_shut_down(void **state)
 	check_whole(q, 1, 0);
 }
 
+/* [BOUND] A new key beyond the bound is refused; merges, done and requeue always succeed. */
 static void max_keys_bounds_living_keys(void **state)
 {
 	struct fixture f;
@@ -174,38 +175,6 @@ static void added_ns_tells_when(void **state)
 	IS(wq_done(f->q, &it), WQ_OK);
 }
 
-/* Memory: one allocation a key at most, none to get or be done, little kept afterwards. */
-static void memory_of_a_burst(void **state)
-{
-	struct fixture *f = *state;
-	enum { N = 1000000, BATCH = 64 };
-	wq_item items[BATCH];
-
-	for (uint32_t i = 0; i < N; i++) {
-		char key[24];
-		int len = snprintf(key, sizeof key, "ns-%03u/pod-%08u", i % 1000, i);
-
-		IS(wq_add(f->q, key, (size_t)len), WQ_QUEUED);
-	}
-
-	int64_t calls = f->mem.calls;
-
-	assert_true(calls <= N);
-	for (int64_t left = N; left > 0;) {
-		int n = wq_get_many(f->q, items, sizeof items[0], BATCH, WQ_NOWAIT);
-
-		assert_true(n > 0);
-		IS(wq_done_many(f->q, items, sizeof items[0], (size_t)n, NULL), n);
-		left -= n;
-	}
-	IS(f->mem.calls, calls);
-	print_message("%d keys: peak %.1f bytes each; %.2f %% stay\n", N, (double)f->mem.peak / N,
-	              100.0 * (double)f->mem.bytes / (double)f->mem.peak);
-	assert_true(f->mem.peak <= 96 * (int64_t)N);
-	assert_true(f->mem.bytes * 50 <= f->mem.peak);
-	check_whole(f->q, 0, 0);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -215,7 +184,6 @@ int main(void)
 	    WITH_FIXTURE(add_many_when_shut_down),
 	    cmocka_unit_test(max_keys_bounds_living_keys),
 	    WITH_FIXTURE(added_ns_tells_when),
-	    WITH_FIXTURE(memory_of_a_burst),
 	};
 
 	return cmocka_run_group_tests_name("add", tests, NULL, NULL);

@@ -208,7 +208,7 @@ static void check_bad(void **state)
 	fixture_close(&g, 0);
 }
 
-/* Items that no Get ever filled. */
+/* [STALE] Items that no Get ever filled. */
 static void made_up_items(void **state)
 {
 	wq *q = ((struct fixture *)*state)->q;
@@ -236,6 +236,62 @@ static void made_up_items(void **state)
 	IS(state_of(q, "held"), WQ_STATE_RUNNING);
 	check_whole(q, 1, 1);
 	IS(wq_done(q, &held), WQ_OK);
+}
+
+/*
+ * [STALE] Slot 0 is what an empty place of the table looks like: an item with the
+ * right owner and slot 0 is nobody's, whatever the memory of keys that were
+ * there before says.
+ */
+static void slot_0_is_stale(wq *q, const void *owner, int64_t queued, int64_t running)
+{
+	static const uint64_t tokens[] = {0, 1, UINT64_MAX};
+
+	for (size_t i = 0; i < LENGTH(tokens); i++) {
+		wq_item it = {.owner = owner, .token = tokens[i]}, copy = it;
+		int outcome = 0;
+
+		IS(wq_done(q, &it), WQ_ESTALE);
+		IS(wq_done_many(q, &it, sizeof it, 1, &outcome), 0);
+		IS(outcome, WQ_ESTALE);
+		IS(wq_next_until(q, &it, WQ_NOWAIT), WQ_ESTALE);
+		IS(wq_next_many(q, &it, sizeof it, 1, 1, WQ_NOWAIT), WQ_ESTALE);
+		IS(wq_requeue(q, &it, WQ_HEAD), WQ_ESTALE);
+		IS(wq_extend(q, &it, 1), WQ_ESTALE);
+		IS(wq_lost(q, &it), WQ_ESTALE);
+		assert_memory_equal(&it, &copy, sizeof it);
+	}
+	check_whole(q, queued, running);
+}
+
+static void made_up_slot_0(void **state)
+{
+	enum { BURST = 150000, KEPT = 100 };
+	wq *q = ((struct fixture *)*state)->q;
+	wq_item held, it;
+
+	wq_add_str(q, "held");
+	wq_add_str(q, "queued");
+	get_is(q, &held, "held");
+	slot_0_is_stale(q, held.owner, 1, 1);
+	take_is(q, "queued", WQ_OK);
+	IS(wq_done(q, &held), WQ_OK);
+	slot_0_is_stale(q, held.owner, 0, 0);
+
+	for (int round = 0; round < 3; round++) {
+		for (uint32_t i = 0; i < BURST; i++)
+			IS(wq_add(q, &i, sizeof i), WQ_QUEUED);
+		for (uint32_t i = 0; i < BURST - KEPT; i++) {
+			IS(wq_try_get(q, &it), WQ_OK);
+			IS(wq_done(q, &it), WQ_OK);
+		}
+		slot_0_is_stale(q, held.owner, KEPT, 0);
+		for (uint32_t i = 0; i < KEPT; i++) {
+			IS(wq_try_get(q, &it), WQ_OK);
+			IS(wq_done(q, &it), WQ_OK);
+		}
+		slot_0_is_stale(q, held.owner, 0, 0);
+	}
 }
 
 /* A queue that is gone is another queue, also if a new one has its address. */
@@ -293,7 +349,7 @@ static void use_after_shutdown(void **state)
 
 int main(void)
 {
-	struct CMUnitTest tests[LENGTH(cases) + 3];
+	struct CMUnitTest tests[LENGTH(cases) + 4];
 	size_t n = 0;
 
 	for (; n < LENGTH(cases); n++)
@@ -303,6 +359,7 @@ int main(void)
 		    .initial_state = (void *)(uintptr_t)&cases[n],
 		};
 	tests[n++] = (struct CMUnitTest)WITH_FIXTURE(made_up_items);
+	tests[n++] = (struct CMUnitTest)WITH_FIXTURE(made_up_slot_0);
 	tests[n++] = (struct CMUnitTest)cmocka_unit_test(item_of_a_queue_that_is_gone);
 	tests[n++] = (struct CMUnitTest)WITH_FIXTURE(use_after_shutdown);
 	return _cmocka_run_group_tests("bad input", tests, n, NULL, NULL);

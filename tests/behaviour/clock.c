@@ -38,6 +38,7 @@ static void manual_clock_bad_arguments(void **state)
 	IS(wq_manual_clock_free(NULL), WQ_EINVAL);
 	IS(wq_manual_clock_advance(NULL, 1), WQ_EINVAL);
 	IS(wq_manual_clock_set(NULL, 1), WQ_EINVAL);
+	IS(wq_manual_clock_now(NULL), WQ_EINVAL);
 }
 
 static void manual_clock_is_busy_while_a_queue_runs_on_it(void **state)

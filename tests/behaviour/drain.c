@@ -105,6 +105,7 @@ static void Q9_drain_wakes_getters_when_nothing_is_left(void **state)
 	IS(drainer_join(&d), WQ_OK);
 }
 
+/* [DRAIN] Any number of threads may drain, and all of them return: when nothing is left, ... */
 static void Q9_many_drainers_all_return(void **state)
 {
 	wq *q = ((struct fixture *)*state)->q;
@@ -239,6 +240,7 @@ static void Q9_drain_for_counts_from_now(void **state)
 	report_is(&d.report, 1, 0, 0);
 }
 
+/* [DRAIN] ... and when a shutdown releases them. */
 static void Q9_second_shutdown_releases_all_drains(void **state)
 {
 	wq *q = ((struct fixture *)*state)->q;

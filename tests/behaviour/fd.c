@@ -25,6 +25,7 @@ static void fd_is_one_and_close_on_exec(void **state)
 	IS(readable(fd), 0);
 }
 
+/* [FD] Readable when a key is ready, until a Get without waiting finds nothing; ... */
 static void fd_readable_when_a_key_is_ready(void **state)
 {
 	wq *q = ((struct fixture *)*state)->q;
@@ -105,6 +106,7 @@ static void fd_readable_by_every_way(void **state)
 	IS(readable(fd), 0);
 }
 
+/* [FD] ... and for good once the queue is shut down. */
 static void fd_readable_after_shutdown(void **state)
 {
 	wq *q = ((struct fixture *)*state)->q;

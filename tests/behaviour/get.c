@@ -180,6 +180,7 @@ static void get_many_with_larger_items(void **state)
 	check_whole(q, 0, 0);
 }
 
+/* [INTR] So many blocked Gets return, and no more. */
 static void interrupt_returns_n_blocked_gets(void **state)
 {
 	wq *q = ((struct fixture *)*state)->q;
@@ -216,6 +217,7 @@ static void interrupt_returns_n_blocked_gets(void **state)
 	IS(got, 1);
 }
 
+/* [INTR] What finds nobody is kept for Gets that would block, and can be taken back. */
 static void interrupt_is_kept_for_the_next_gets(void **state)
 {
 	wq *q = ((struct fixture *)*state)->q;

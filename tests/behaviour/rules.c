@@ -64,7 +64,7 @@ static void Q2_add_refused_once_shut_down(void **state)
 	IS(wq_done(q, &it), WQ_OK);
 }
 
-/* Q2: "No ready key is ever left beside a sleeping waiter". */
+/* [WAKE] Q2: "No ready key is ever left beside a sleeping waiter". */
 enum { WORKERS = 12 }; /* more than one call wakes by itself */
 
 /* A worker that, while it holds its key, waits until all the others hold theirs. */
@@ -245,6 +245,7 @@ static void Q5_dirty_key_comes_back_during_shutdown_BACK(void **state)
 	IS(wq_get(q, &other), WQ_ESHUTDOWN);
 }
 
+/* [STALE] Of all copies of an item the first that is handed back counts; the rest change nothing. */
 static void Q6_done_twice_WHOLE(void **state)
 {
 	wq *q = ((struct fixture *)*state)->q;
@@ -289,6 +290,7 @@ static void Q6_done_from_another_thread(void **state)
 	check_whole(q, 0, 0);
 }
 
+/* [STALE] */
 static void Q6_first_done_of_many_threads_wins(void **state)
 {
 	wq *q = ((struct fixture *)*state)->q;

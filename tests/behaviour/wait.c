@@ -1,6 +1,8 @@
 /* Waiting for idleness and for one key, and freeing a queue that is in use. */
 #include "../support/support.h"
 
+#include <sched.h>
+
 /* A thread that waits until the queue is idle, or, with a key, until that key is finished. */
 struct waiter {
 	struct actor actor;
@@ -111,6 +113,7 @@ static void wait_key_absent_returns_at_once(void **state)
 	IS(wq_wait_key_for(q, "k", 1, WQ_NEVER), WQ_OK);
 }
 
+/* [KEYWAIT] A wait ends with what had been asked before it; what comes later does not prolong it. */
 static void wait_key_queued_until_held_and_done(void **state)
 {
 	wq *q = ((struct fixture *)*state)->q;
@@ -318,28 +321,134 @@ static void free_is_refused_while_threads_wait(void **state)
  * when a drain has returned and the queue is freed: it began before, so it
  * must not touch the queue's memory once it has let go of it.
  */
-static int64_t done_once(void *arg)
-{
-	struct getter *g = arg;
+enum { MOST = 1024 };
 
-	return wq_done(g->q, &g->item);
+/* A thread that ends all holds with one call. */
+struct finisher {
+	struct actor actor;
+	wq *q;
+	size_t held, stale; /* stale ones are copies of the first */
+	bool next;
+	wq_item items[MOST];
+};
+
+static int64_t finish(void *arg)
+{
+	struct finisher *f = arg;
+	size_t n = f->held + f->stale;
+
+	if (f->next)
+		return wq_next_many(f->q, f->items, sizeof f->items[0], n, MOST, WQ_NOWAIT);
+	if (n == 1)
+		return wq_done(f->q, &f->items[0]) == WQ_OK;
+	return wq_done_many(f->q, f->items, sizeof f->items[0], n, NULL);
+}
+
+/* Busy as long as the call is inside, and then free. */
+static void free_as_soon_as_it_is_allowed(wq *q, int queued)
+{
+	int rc;
+
+	while ((rc = wq_free(q)) == WQ_EBUSY)
+		sched_yield();
+	IS(rc, queued);
+}
+
+static void finish_and_free(size_t held, size_t stale, bool next, int rounds)
+{
+	static struct finisher f;
+
+	for (int round = 0; round < rounds; round++) {
+		struct memory mem;
+
+		memory_init(&mem);
+		wq_allocator a = memory_allocator(&mem);
+
+		f.held = held;
+		f.stale = stale;
+		f.next = next;
+		IS(wq_new(&f.q, &(wq_options){.allocator = &a}), WQ_OK);
+		for (uint32_t i = 0; i < held; i++)
+			IS(wq_add(f.q, &i, sizeof i), WQ_QUEUED);
+		IS(wq_get_many(f.q, f.items, sizeof f.items[0], MOST, WQ_NOWAIT), (int64_t)held);
+		for (size_t i = 0; i < stale; i++)
+			f.items[held + i] = f.items[i];
+		actor_start(&f.actor, finish, &f);
+		if (round % 3 == 0)
+			IS(wq_drain_until(f.q, WQ_NEVER, NULL, NULL), WQ_OK);
+		else if (round % 3 == 1)
+			IS(wq_wait_idle_until(f.q, WQ_NEVER), WQ_OK);
+		else /* looks again and again, and so comes between two holds of the lock */
+			while (wq_wait_idle_until(f.q, 0) == WQ_ETIMEDOUT)
+				;
+		if (stale == 0) /* with the last hold the call is over, too */
+			IS(wq_free(f.q), 0);
+		else
+			free_as_soon_as_it_is_allowed(f.q, 0);
+
+		int64_t rc = actor_join(&f.actor);
+
+		if (!next)
+			IS(rc, (int64_t)held);
+		else if (stale > 0)
+			IS(rc, WQ_ESTALE);
+		else
+			assert_true(rc == WQ_EAGAIN || rc == WQ_ESHUTDOWN);
+		memory_balanced(&mem);
+	}
 }
 
 static void free_right_after_the_last_done(void **state)
 {
 	(void)state;
-	for (int round = 0; round < 300; round++) {
-		struct getter g = {.q = NULL};
+	finish_and_free(1, 0, false, 300);
+	for (int next = 0; next < 2; next++) {
+		finish_and_free(256, 0, next, 100);
+		finish_and_free(512, 0, next, 50);
+		finish_and_free(256, 256, next, 50);
+		finish_and_free(256, 768, next, 50);
+	}
+}
 
-		IS(wq_new(&g.q, NULL), WQ_OK);
-		wq_add_str(g.q, "k");
-		get_is(g.q, &g.item, "k");
-		actor_start(&g.actor, done_once, &g);
-		IS(round % 2 ? wq_drain_until(g.q, WQ_NEVER, NULL, NULL)
-		             : wq_wait_idle_until(g.q, WQ_NEVER),
-		   WQ_OK);
-		IS(wq_free(g.q), 0);
-		IS(actor_join(&g.actor), WQ_OK);
+/* A call that lets go of the lock between its keys is inside until the last of them. */
+struct adder {
+	struct actor actor;
+	wq *q;
+	size_t n;
+	wq_key keys[MOST];
+};
+
+static int64_t add_all(void *arg)
+{
+	struct adder *a = arg;
+
+	return wq_add_many(a->q, a->keys, a->n, NULL);
+}
+
+static void free_beside_add_many(void **state)
+{
+	static struct adder a;
+	static uint32_t numbers[MOST];
+
+	(void)state;
+	for (uint32_t i = 0; i < MOST; i++) {
+		numbers[i] = i;
+		a.keys[i] = (wq_key){.key = &numbers[i], .len = sizeof numbers[i]};
+	}
+	for (int round = 0; round < 200; round++) {
+		struct memory mem;
+
+		memory_init(&mem);
+		wq_allocator allocator = memory_allocator(&mem);
+
+		IS(wq_new(&a.q, &(wq_options){.allocator = &allocator}), WQ_OK);
+		a.n = round % 2 ? 300 : MOST;
+		actor_start(&a.actor, add_all, &a);
+		while (wq_len(a.q) == 0) /* until the call has begun */
+			;
+		free_as_soon_as_it_is_allowed(a.q, (int)a.n);
+		IS(actor_join(&a.actor), (int64_t)a.n);
+		memory_balanced(&mem);
 	}
 }
 
@@ -364,6 +473,85 @@ static void free_is_refused_while_a_thread_walks(void **state)
 	fixture_close(&f, 2);
 }
 
+/* A drain whose time was up lists what is left, and stays inside until it has. */
+struct lister {
+	struct actor actor;
+	wq *q;
+	int shown;
+	pthread_barrier_t *hold_up; /* NULL: it goes on at once */
+};
+
+static int list_one(void *ctx, const wq_key_info *info)
+{
+	struct lister *l = ctx;
+
+	(void)info;
+	l->shown++;
+	if (l->hold_up != NULL) {
+		pthread_barrier_wait(l->hold_up);
+		pthread_barrier_wait(l->hold_up);
+	}
+	return 0;
+}
+
+static int64_t list_left(void *arg)
+{
+	struct lister *l = arg;
+	wq_drain_options o = {.left = list_one, .ctx = l};
+
+	return wq_drain_until(l->q, 0, &o, NULL);
+}
+
+static void free_is_refused_while_a_drain_lists(void **state)
+{
+	enum { KEYS = 3 };
+	struct fixture f;
+	pthread_barrier_t hold_up;
+	struct lister l = {.hold_up = &hold_up};
+
+	(void)state;
+	fixture_open(&f, NULL);
+	l.q = f.q;
+	for (uint32_t i = 0; i < KEYS; i++)
+		wq_add(f.q, &i, sizeof i);
+	assert_int_equal(pthread_barrier_init(&hold_up, NULL, 2), 0);
+	actor_start(&l.actor, list_left, &l);
+	for (int i = 0; i < KEYS; i++) {
+		pthread_barrier_wait(&hold_up);
+		IS(wq_free(f.q), WQ_EBUSY);
+		pthread_barrier_wait(&hold_up);
+	}
+	IS(actor_join(&l.actor), WQ_ETIMEDOUT);
+	IS(l.shown, KEYS);
+	pthread_barrier_destroy(&hold_up);
+	fixture_close(&f, KEYS);
+}
+
+static void free_beside_a_drain_that_lists(void **state)
+{
+	enum { KEYS = 300 };
+
+	(void)state;
+	for (int round = 0; round < 200; round++) {
+		struct lister l = {.shown = 0};
+		struct memory mem;
+
+		memory_init(&mem);
+		wq_allocator a = memory_allocator(&mem);
+
+		IS(wq_new(&l.q, &(wq_options){.allocator = &a}), WQ_OK);
+		for (uint32_t i = 0; i < KEYS; i++)
+			wq_add(l.q, &i, sizeof i);
+		actor_start(&l.actor, list_left, &l);
+		while (!wq_shutting_down(l.q)) /* until the call has begun */
+			;
+		free_as_soon_as_it_is_allowed(l.q, KEYS);
+		IS(actor_join(&l.actor), WQ_ETIMEDOUT);
+		IS(l.shown, KEYS);
+		memory_balanced(&mem);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -383,7 +571,10 @@ int main(void)
 	    cmocka_unit_test(free_is_refused_while_an_item_is_held),
 	    cmocka_unit_test(free_is_refused_while_threads_wait),
 	    cmocka_unit_test(free_right_after_the_last_done),
+	    cmocka_unit_test(free_beside_add_many),
 	    cmocka_unit_test(free_is_refused_while_a_thread_walks),
+	    cmocka_unit_test(free_is_refused_while_a_drain_lists),
+	    cmocka_unit_test(free_beside_a_drain_that_lists),
 	};
 
 	return cmocka_run_group_tests_name("wait", tests, NULL, NULL);

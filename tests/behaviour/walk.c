@@ -1,5 +1,5 @@
 /*
- * The walk: every key that lives throughout is shown exactly once, whatever
+ * [WALK] Every key that lives throughout is shown exactly once, whatever
  * happens to the others meanwhile; the callback may use the queue.
  */
 #include "../support/support.h"

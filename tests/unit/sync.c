@@ -3,7 +3,62 @@
 
 #include "base/sync.h"
 
+#include <errno.h>
+#include <linux/futex.h>
 #include <sched.h>
+#include <sys/syscall.h>
+#include <time.h>
+
+/* ---- the kernel, seen from here (--wrap) ------------------------------------ */
+
+long __real_syscall(long number, ...);
+long __wrap_syscall(long number, ...);
+
+/*
+ * Called by a thread that is about to sleep on the word if that has the value.
+ * False: it is not let.
+ */
+typedef bool (*doze_fn)(_Atomic uint32_t *word, uint32_t value);
+static _Thread_local doze_fn on_doze;
+
+static long futex(va_list args)
+{
+	_Atomic uint32_t *word = va_arg(args, _Atomic uint32_t *);
+	int op = va_arg(args, int);
+	unsigned value = va_arg(args, unsigned);
+	const struct timespec *at = va_arg(args, const struct timespec *);
+	void *word2 = va_arg(args, void *);
+	unsigned bits = va_arg(args, unsigned);
+
+	if (op == FUTEX_WAIT_BITSET_PRIVATE && on_doze != NULL && !on_doze(word, value)) {
+		errno = EAGAIN;
+		return -1;
+	}
+	return __real_syscall(SYS_futex, word, op, value, at, word2, bits);
+}
+
+long __wrap_syscall(long number, ...)
+{
+	va_list args;
+	long rc;
+
+	va_start(args, number);
+	if (number == SYS_futex) {
+		rc = futex(args);
+	} else if (number == SYS_membarrier) {
+		int command = va_arg(args, int);
+		unsigned flags = va_arg(args, unsigned);
+		int cpu = va_arg(args, int);
+
+		rc = __real_syscall(number, command, flags, cpu);
+	} else { /* gettid */
+		rc = __real_syscall(number);
+	}
+	va_end(args);
+	return rc;
+}
+
+/* ---- the lock --------------------------------------------------------------- */
 
 enum { THREADS = 4, ROUNDS = 40000 };
 
@@ -90,6 +145,146 @@ static void lock_wakes_all_who_sleep_on_it(void **state)
 		actor_join(&a[i]);
 	IS(s.counter, THREADS);
 }
+
+/*
+ * Two locks that share a place of the parking lot: as far apart as the lot is
+ * long.
+ */
+enum { LOT = 64 };
+
+static struct {
+	_Alignas(64) struct shared s;
+} cells[LOT + 1];
+
+static struct shared *const first = &cells[0].s, *const second = &cells[LOT].s;
+
+static void share_a_place(int barrier)
+{
+	struct shared *const both[] = {first, second};
+
+	for (int i = 0; i < 2; i++) {
+		*both[i] = (struct shared){.counter = 0};
+		wq__lock_init(&both[i]->lock);
+		both[i]->lock.pauses = 0;
+		if (barrier != AS_IT_IS)
+			both[i]->lock.barrier = (uint16_t)barrier;
+	}
+	assert_ptr_equal(first->lock.place, second->lock.place);
+}
+
+/*
+ * The one way to lose a wake-up, step by step. A thread has found the first
+ * lock held and is about to sleep. Then the second one is released, which
+ * wakes all who sleep there; the first is, which sees nobody; and another
+ * thread comes to sleep for the second. The first thread must not sleep: its
+ * lock is free and nobody would wake it.
+ */
+static struct actor late;
+static _Atomic bool late_is_here;
+static bool overslept;
+
+static bool late_comes(_Atomic uint32_t *word, uint32_t value)
+{
+	(void)word;
+	(void)value;
+	atomic_store(&late_is_here, true);
+	return true;
+}
+
+static int64_t come_late(void *arg)
+{
+	on_doze = late_comes;
+	return acquire_and_release(arg);
+}
+
+static bool others_come_and_go(_Atomic uint32_t *word, uint32_t value)
+{
+	on_doze = NULL;
+	wq__lock_release(&second->lock);
+	wq__lock_release(&first->lock);
+	wq__lock_acquire(&second->lock);
+	actor_start(&late, come_late, second);
+	while (!atomic_load(&late_is_here))
+		sched_yield();
+	overslept = atomic_load(word) == value;
+	return !overslept; /* a failure that is reported is better than one that hangs */
+}
+
+static int64_t go_to_sleep(void *arg)
+{
+	on_doze = others_come_and_go;
+	return acquire_and_release(arg);
+}
+
+static void lock_sleeper_is_not_overlooked(void **state)
+{
+	(void)state;
+	for (int barrier = AS_IT_IS; barrier < 1; barrier++) {
+		struct actor a;
+
+		share_a_place(barrier);
+		atomic_store(&late_is_here, false);
+		wq__lock_acquire(&first->lock);
+		wq__lock_acquire(&second->lock);
+		actor_start(&a, go_to_sleep, first);
+		actor_join(&a);
+		wq__lock_release(&second->lock);
+		actor_join(&late);
+		IS(overslept, 0);
+		IS(first->counter, 1);
+		IS(second->counter, 1);
+	}
+}
+
+/*
+ * The same by chance. A thread that was forgotten is woken by the next release
+ * at its place, so the threads meet after a few of them: who sleeps on is not
+ * there, and the test hangs.
+ */
+enum { MEETINGS = 4000, TURNS = 6 };
+
+static _Atomic int arrived;
+
+static int64_t crowd(void *arg)
+{
+	struct shared *s = arg;
+
+	for (int round = 1; round <= MEETINGS; round++) {
+		for (int i = 0; i < TURNS; i++) {
+			wq__lock_acquire(&s->lock);
+			s->wrong += s->inside++ != 0;
+			s->counter++;
+			if (i % 2 == round % 2)
+				sched_yield();
+			s->inside--;
+			wq__lock_release(&s->lock);
+		}
+		atomic_fetch_add(&arrived, 1);
+		while (atomic_load(&arrived) < round * THREADS)
+			sched_yield();
+	}
+	return 0;
+}
+
+static void locks_that_share_a_place(void **state)
+{
+	(void)state;
+	for (int barrier = AS_IT_IS; barrier < 1; barrier++) {
+		struct actor a[THREADS];
+
+		share_a_place(barrier);
+		atomic_store(&arrived, 0);
+		for (int i = 0; i < THREADS; i++)
+			actor_start(&a[i], crowd, i % 2 ? first : second);
+		for (int i = 0; i < THREADS; i++)
+			actor_join(&a[i]);
+		IS(first->counter + second->counter, (int64_t)THREADS * MEETINGS * TURNS);
+		IS(first->wrong + second->wrong, 0);
+		IS(atomic_load(&first->lock.word) + atomic_load(&second->lock.word), 0);
+	}
+}
+
+/* ---- the parker ------------------------------------------------------------- */
 
 static void parker_set_before_it_is_looked_at(void **state)
 {
@@ -201,6 +396,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(lock_keeps_others_out),
 	    cmocka_unit_test(lock_wakes_all_who_sleep_on_it),
+	    cmocka_unit_test(lock_sleeper_is_not_overlooked),
+	    cmocka_unit_test(locks_that_share_a_place),
 	    cmocka_unit_test(parker_set_before_it_is_looked_at),
 	    cmocka_unit_test(parker_times_out_not_too_early),
 	    cmocka_unit_test(parker_is_woken),

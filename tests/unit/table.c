@@ -318,6 +318,30 @@ static void merging_that_finds_no_room(void **state)
 	}
 }
 
+/* 0 is no slot, though it is what an empty place holds: in a new table, a full one, an emptied one. */
+static void finds_no_slot_0(void **state)
+{
+	enum { N = 3000 };
+	static uint64_t slots[N];
+	uint64_t rng = seed;
+	struct bench b;
+
+	(void)state;
+	bench_open(&b);
+	assert_false(holds(&b.table, 0));
+	for (uint32_t i = 0; i < N; i++) {
+		/* hashes that are near 0, too */
+		slots[i] = rng_next(&rng) >> (i % 3 ? 0 : 32) << 32 | (i + 1);
+		assert_int_equal(insert(&b.table, slots[i]), 0);
+		assert_false(holds(&b.table, 0));
+	}
+	for (uint32_t i = 0; i < N; i++) {
+		take_out(&b.table, slots[i]);
+		assert_false(holds(&b.table, 0));
+	}
+	bench_close(&b);
+}
+
 /* ---- growing and shrinking ------------------------------------------------ */
 
 static void grows_and_shrinks_to_almost_nothing(void **state)
@@ -351,8 +375,8 @@ static void grows_and_shrinks_to_almost_nothing(void **state)
 	print_message("%d slots: %.1f bytes each, longest way from home %zu, %zu pages, moved %u\n",
 	              N, (double)b.mem.bytes / N, longest, b.table.npages, b.table.moved_max);
 	assert_true(longest < 200);
+	/* three slots a key, with what is left of blocks of 2 MiB */
 	assert_true(b.mem.bytes <= 32 * (int64_t)N);
-	    /* with what is left of blocks of 2 MiB */ /* three slots a key */
 	for (uint32_t i = N; i-- > 0;) {
 		uint32_t j = (uint32_t)rng_below(&rng, i + 1);
 
@@ -420,6 +444,7 @@ int main(int argc, char **argv)
 	    cmocka_unit_test(tape_low_corner),
 	    cmocka_unit_test(tape_high_corners),
 	    cmocka_unit_test(merging_that_finds_no_room),
+	    cmocka_unit_test(finds_no_slot_0),
 	    cmocka_unit_test(grows_and_shrinks_to_almost_nothing),
 	    cmocka_unit_test(out_of_memory_changes_nothing),
 	};

@@ -1,0 +1,114 @@
+/*
+ * Memory of a burst: a million keys come and go. No more than an allocation a
+ * key, none to get or be done, and at most 2 % of the peak stays, in whatever
+ * order the keys are done and whatever their hashes are.
+ */
+#include "../support/support.h"
+
+enum { N = 1000000, BATCH = 64 };
+
+static uint64_t seed;
+
+static void add_keys(wq *q)
+{
+	for (uint32_t i = 0; i < N; i++) {
+		char key[24];
+		int len = snprintf(key, sizeof key, "ns-%03u/pod-%08u", i % 1000, i);
+
+		IS(wq_add(q, key, (size_t)len), WQ_QUEUED);
+	}
+}
+
+/* Done as they are got. */
+static void work_in_order(wq *q, uint64_t *rng)
+{
+	wq_item items[BATCH];
+
+	(void)rng;
+	for (int64_t left = N; left > 0;) {
+		int n = wq_get_many(q, items, sizeof items[0], BATCH, WQ_NOWAIT);
+
+		assert_true(n > 0);
+		IS(wq_done_many(q, items, sizeof items[0], (size_t)n, NULL), n);
+		left -= n;
+	}
+}
+
+/* All are got, and then done in a random order. */
+static void work_shuffled(wq *q, uint64_t *rng)
+{
+	wq_item *items = malloc(N * sizeof *items);
+
+	assert_non_null(items);
+	for (size_t got = 0; got < N;) {
+		int n = wq_get_many(q, items + got, sizeof items[0],
+		                    N - got < BATCH ? N - got : BATCH, WQ_NOWAIT);
+
+		assert_true(n > 0);
+		got += (size_t)n;
+	}
+	for (size_t i = N; i > 1; i--) {
+		size_t j = (size_t)rng_below(rng, i);
+		wq_item it = items[j];
+
+		items[j] = items[i - 1];
+		items[i - 1] = it;
+	}
+	for (size_t i = 0; i < N / 2; i++)
+		IS(wq_done(q, &items[i]), WQ_OK);
+	IS(wq_done_many(q, items + N / 2, sizeof items[0], N - N / 2, NULL), N - N / 2);
+	free(items);
+}
+
+static void burst(void (*work)(wq *q, uint64_t *rng), uint64_t hash_seed)
+{
+	uint64_t rng = hash_seed;
+	struct fixture f;
+
+	fixture_open(&f, &(wq_options){.seed = hash_seed});
+	add_keys(f.q);
+
+	int64_t calls = f.mem.calls;
+
+	assert_true(calls <= N);
+	work(f.q, &rng);
+	IS(f.mem.calls, calls);
+	print_message("seed %llu: peak %.1f bytes a key; %.2f %% stay\n",
+	              (unsigned long long)hash_seed, (double)f.mem.peak / N,
+	              100.0 * (double)f.mem.bytes / (double)f.mem.peak);
+	assert_true(f.mem.peak <= 96 * (int64_t)N);
+	assert_true(f.mem.bytes * 50 <= f.mem.peak);
+	check_whole(f.q, 0, 0);
+	fixture_close(&f, 0);
+}
+
+/* Seeds with which pages of the table once outgrew their size in pairs, and were never merged. */
+static const uint64_t known[] = {7883561352505, 1021};
+
+static void memory_of_keys_done_in_order(void **state)
+{
+	(void)state;
+	burst(work_in_order, seed);
+}
+
+static void memory_of_keys_done_in_any_order(void **state)
+{
+	uint64_t seeds = getenv("WQ_LONG") ? 20 : 1;
+
+	(void)state;
+	for (size_t i = 0; i < LENGTH(known); i++)
+		burst(work_shuffled, known[i]);
+	for (uint64_t i = 0; i < seeds; i++)
+		burst(work_shuffled, seed + i);
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(memory_of_keys_done_in_order),
+	    cmocka_unit_test(memory_of_keys_done_in_any_order),
+	};
+
+	seed = seed_from(argc, argv);
+	return cmocka_run_group_tests_name("memory", tests, NULL, NULL);
+}

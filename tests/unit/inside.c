@@ -1,0 +1,335 @@
+/*
+ * wq_free() at every moment at which a call lets go of the lock: it answers
+ * WQ_EBUSY as long as the call comes back for more, and once it has freed the
+ * queue the call touches nothing of it.
+ *
+ * No race is waited for. The lock's place in the parking lot is made to look
+ * taken, so each release calls wq__lock_wake(), which the linker replaces by
+ * the function below (--wrap): the lock is free then, and what another thread
+ * could do in this moment is done there.
+ */
+#include "../support/support.h"
+
+#include "queue/memory.h"
+
+void __real_wq__lock_wake(_Atomic uint32_t *place);
+void __wrap_wq__lock_wake(_Atomic uint32_t *place);
+void __real_wq__lock_slow(wq__lock *l);
+void __wrap_wq__lock_slow(wq__lock *l);
+
+enum { PIECES = 256, GONE = 0x5a };
+
+/* Memory that is given back is kept, to see whether somebody writes to it. */
+static struct {
+	unsigned char *at;
+	size_t size;
+	bool gone;
+} pieces[PIECES];
+static size_t npieces;
+
+static void *piece_alloc(void *ctx, size_t size, size_t align)
+{
+	void *p = NULL;
+
+	(void)ctx;
+	if (npieces == PIECES ||
+	    posix_memalign(&p, align < sizeof(void *) ? sizeof(void *) : align, size) != 0)
+		return NULL;
+	pieces[npieces].at = p;
+	pieces[npieces].size = size;
+	pieces[npieces++].gone = false;
+	return p;
+}
+
+static void piece_free(void *ctx, void *p, size_t size)
+{
+	(void)ctx;
+	memset(p, GONE, size);
+	for (size_t i = 0; i < npieces; i++)
+		if (pieces[i].at == p)
+			pieces[i].gone = true;
+}
+
+static void pieces_are_untouched(void)
+{
+	for (size_t i = 0; i < npieces; i++) {
+		assert_true(pieces[i].gone);
+		for (size_t j = 0; j < pieces[i].size; j++)
+			assert_int_equal(pieces[i].at[j], GONE);
+		free(pieces[i].at);
+	}
+	npieces = 0;
+}
+
+/* The queue that is freed at each release, once it is armed. */
+static struct {
+	wq *q;
+	_Atomic uint32_t *place;
+	bool armed, freeing, freed;
+	int busy;   /* releases at which it was refused */
+	int answer; /* of the one at which it was not */
+} victim;
+
+void __wrap_wq__lock_wake(_Atomic uint32_t *place)
+{
+	if (!victim.armed) {
+		__real_wq__lock_wake(place);
+		return;
+	}
+	if (victim.freeing || victim.freed)
+		return;
+	victim.freeing = true;
+
+	int rc = wq_free(victim.q);
+
+	victim.freeing = false;
+	if (rc == WQ_EBUSY) {
+		victim.busy++;
+	} else {
+		victim.freed = true;
+		victim.answer = rc;
+	}
+}
+
+/* What is gone looks like a lock that is held. */
+void __wrap_wq__lock_slow(wq__lock *l)
+{
+	if (victim.freed)
+		fail_msg("wq_free() answered %d after %d times WQ_EBUSY, and the call went on",
+		         victim.answer, victim.busy);
+	__real_wq__lock_slow(l);
+}
+
+static void victim_open(void)
+{
+	wq_allocator a = {.alloc = piece_alloc, .free = piece_free};
+	wq_item it;
+
+	memset(&victim, 0, sizeof victim);
+	npieces = 0;
+	IS(wq_new(&victim.q, &(wq_options){.allocator = &a}), WQ_OK);
+	IS(wq_add_str(victim.q, "whose"), WQ_QUEUED);
+	get_is(victim.q, &it, "whose");
+	IS(wq_done(victim.q, &it), WQ_OK);
+	victim.place = ((const struct wq__memory *)it.owner)->lock.place;
+}
+
+/* From now on each release frees. */
+static void victim_arm(void)
+{
+	atomic_fetch_or(victim.place, 1);
+	victim.armed = true;
+}
+
+/* It was refused so many times, and then freed with so many keys in line. */
+static void victim_fell(int busy, int answer)
+{
+	victim.armed = false;
+	IS(victim.freed, 1);
+	IS(victim.busy, busy);
+	IS(victim.answer, answer);
+	pieces_are_untouched();
+}
+
+enum { MOST = 1024 };
+
+static wq_item items[MOST];
+static int outcomes[MOST];
+
+static void add_numbers(uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++)
+		IS(wq_add(victim.q, &i, sizeof i), WQ_QUEUED);
+}
+
+/* n items that are held, and `stale` copies of them, which are not once those are done. */
+static void hold(size_t n, size_t stale)
+{
+	add_numbers((uint32_t)n);
+	IS(wq_get_many(victim.q, items, sizeof items[0], n, WQ_NOWAIT), (int64_t)n);
+	for (size_t i = 0; i < stale; i++)
+		items[n + i] = items[i];
+}
+
+static const struct {
+	size_t held, stale;
+	int busy;
+} bulks[] = {
+    {1, 0, 0},   {255, 0, 0},   {256, 0, 0},   {257, 0, 1},   {512, 0, 1}, {513, 0, 2},
+    {256, 1, 1}, {256, 256, 1}, {256, 257, 2}, {512, 512, 3}, {1, 256, 1}, {0, 0, 0},
+};
+
+static void done_many_is_inside(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < LENGTH(bulks); i++)
+		for (int told = 0; told < 2; told++) {
+			size_t n = bulks[i].held + bulks[i].stale;
+
+			if (n == 0)
+				continue;
+			victim_open();
+			hold(bulks[i].held, bulks[i].stale);
+			victim_arm();
+			IS(wq_done_many(victim.q, items, sizeof items[0], n,
+			                told ? outcomes : NULL),
+			   (int64_t)bulks[i].held);
+			victim_fell(bulks[i].busy, 0);
+		}
+}
+
+static void next_many_is_inside(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < LENGTH(bulks); i++) {
+		size_t n = bulks[i].held + bulks[i].stale;
+
+		victim_open();
+		hold(bulks[i].held > 0 ? bulks[i].held : 1, bulks[i].stale);
+		if (bulks[i].held == 0) /* a plain get_many that finds nothing */
+			IS(wq_done(victim.q, &items[0]), WQ_OK);
+		victim_arm();
+		IS(wq_next_many(victim.q, items, sizeof items[0], n, MOST, WQ_NOWAIT),
+		   bulks[i].stale > 0 ? WQ_ESTALE : WQ_EAGAIN);
+		victim_fell(bulks[i].busy, 0);
+	}
+}
+
+/* Whoever has got something holds it, so the queue is busy from the first release to the last. */
+static void get_many_is_inside(void **state)
+{
+	(void)state;
+	for (int next = 0; next < 2; next++) {
+		victim_open();
+		add_numbers(600);
+		victim_arm();
+		IS(next ? wq_next_many(victim.q, items, sizeof items[0], 0, MOST, WQ_NOWAIT)
+		        : wq_get_many(victim.q, items, sizeof items[0], MOST, WQ_NOWAIT),
+		   600);
+		IS(victim.freed, 0);
+		IS(victim.busy, 3);
+		victim.busy = 0;
+		IS(wq_done_many(victim.q, items, sizeof items[0], 600, NULL), 600);
+		victim_fell(2, 0);
+	}
+}
+
+static void add_many_is_inside(void **state)
+{
+	static const struct {
+		size_t n;
+		size_t len;
+		int busy;
+	} cases[] = {
+	    {1, 8, 0},   {256, 8, 0}, {257, 8, 1},
+	    {600, 8, 2}, {768, 8, 2}, {4, 40000, 1}, /* the bytes of one hold are bounded, too */
+	};
+	static char bytes[MOST * 8];
+	static char long_bytes[4][40000];
+	static wq_key keys[MOST];
+
+	(void)state;
+	for (size_t c = 0; c < LENGTH(cases); c++) {
+		for (size_t i = 0; i < cases[c].n; i++) {
+			char *key = cases[c].len > 8 ? long_bytes[i] : bytes + i * 8;
+
+			memcpy(key, &i, sizeof i);
+			keys[i] = (wq_key){.key = key, .len = cases[c].len};
+		}
+		victim_open();
+		victim_arm();
+		IS(wq_add_many(victim.q, keys, cases[c].n, outcomes), (int64_t)cases[c].n);
+		victim_fell(cases[c].busy, (int)cases[c].n);
+	}
+}
+
+static int shown, refused;
+
+static int show(void *ctx, const wq_key_info *info)
+{
+	(void)ctx;
+	(void)info;
+	shown++;
+	victim.freeing = true;
+	refused += wq_free(victim.q) == WQ_EBUSY;
+	victim.freeing = false;
+	return 0;
+}
+
+/* Between the end of its wait and the last key of its listing a drain is inside. */
+static void listing_is_inside(void **state)
+{
+	static const int64_t sizes[] = {1, 255, 256, 257, 700};
+
+	(void)state;
+	for (size_t i = 0; i < LENGTH(sizes); i++)
+		for (int drain = 0; drain < 2; drain++) {
+			wq_drain_options o = {.left = show};
+			wq_report r;
+
+			victim_open();
+			add_numbers((uint32_t)sizes[i]);
+			victim_arm();
+			shown = refused = 0;
+			if (drain) {
+				IS(wq_drain_until(victim.q, 0, &o, &r), WQ_ETIMEDOUT);
+				IS((int64_t)r.queued, sizes[i]);
+			} else {
+				IS(wq_walk(victim.q, show, NULL), sizes[i]);
+			}
+			IS(shown, sizes[i]);
+			IS(refused, sizes[i]);
+			assert_true(victim.busy > 0);
+			victim_fell(victim.busy, (int)sizes[i]);
+		}
+}
+
+/* Calls that let go of the lock once: nothing of the queue is touched afterwards. */
+static void short_calls_are_out_at_their_release(void **state)
+{
+	(void)state;
+	for (int call = 0; call < 6; call++) {
+		wq_item it;
+
+		victim_open();
+		hold(1, 0);
+		if (call >= 3)
+			IS(wq_done(victim.q, &items[0]), WQ_OK);
+		victim_arm();
+		switch (call) {
+		case 0:
+			IS(wq_done(victim.q, &items[0]), WQ_OK);
+			break;
+		case 1:
+			IS(wq_next_until(victim.q, &items[0], WQ_NOWAIT), WQ_EAGAIN);
+			break;
+		case 2:
+			IS(wq_requeue(victim.q, &items[0], WQ_TAIL), WQ_QUEUED);
+			break;
+		case 3:
+			IS(wq_add_str(victim.q, "k"), WQ_QUEUED);
+			break;
+		case 4:
+			IS(wq_try_get(victim.q, &it), WQ_EAGAIN);
+			break;
+		case 5:
+			IS(wq_drain_until(victim.q, 0, NULL, NULL), WQ_OK);
+			break;
+		}
+		victim_fell(0, call == 2 || call == 3);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(done_many_is_inside),
+	    cmocka_unit_test(next_many_is_inside),
+	    cmocka_unit_test(get_many_is_inside),
+	    cmocka_unit_test(add_many_is_inside),
+	    cmocka_unit_test(listing_is_inside),
+	    cmocka_unit_test(short_calls_are_out_at_their_release),
+	};
+
+	return cmocka_run_group_tests_name("inside", tests, NULL, NULL);
+}
