@@ -4,8 +4,10 @@
  *   main.c        arguments, repetitions, bars, the table, the JSON
  *   primitives.c  what the rows are judged by: mutex, random access, cache
  *                 line, bare futex, clock
+ *   slices.c      how work of one thread is timed
  *   keys.c        the keys, and the orders in which they are used
- *   single.c      rows of one thread
+ *   single.c      rows of one thread: cycles and duplicates
+ *   bulk.c        rows of one thread: 1M keys in, 1M keys out
  *   threads.c     rows of producers and consumers
  *   wake.c        rows of sleeping workers
  *   memory.c      rows of bytes
@@ -31,14 +33,16 @@ enum { BENCH_LINE = 128 };
 
 /* How much is done. Set once by main(), before anything is measured. */
 struct bench_sizes {
-	size_t keys; /* queued in the bulk and 1m rows; the pool of keys holds twice as many */
-	size_t ops;  /* operations of the hot single-thread rows */
+	bool quick;
+	size_t keys;   /* queued in the bulk and 1m rows; the pool of keys holds twice as many */
+	size_t slices; /* of about 1 ms, in a repetition of a single-thread row */
+	size_t short_keys;   /* that the short rows pass through */
 	size_t round_trips;  /* pingpong */
 	size_t wakes;        /* samples of a wake-up row, for each repetition */
 	int64_t hot_ns;      /* how long the hot rows run */
 	int64_t rest_ns;     /* between two wake-ups: all must be asleep by then */
 	size_t random_lines; /* random access: lines of 64 bytes, a power of two */
-	size_t random_steps;
+	size_t trip_chunks;  /* line trip: how many times it is timed */
 };
 
 extern struct bench_sizes bench_sizes;
@@ -50,6 +54,7 @@ enum bench_bar {
 	BAR_PLUS,  /* value <= limit + factor */
 	BAR_FLOOR, /* value >= factor, as far as the placement of the CPUs allows */
 	BAR_FIXED, /* value <= factor */
+	BAR_NONE,  /* printed beside its limit, for comparison; neither judged nor in the JSON */
 };
 
 struct bench_row {
@@ -64,19 +69,22 @@ enum { BENCH_ROWS_MAX = 2 };
 
 struct bench_sample {
 	double value;
-	double limit; /* BAR_TIMES, BAR_PLUS: the primitive */
+	double limit; /* BAR_TIMES, BAR_PLUS, BAR_NONE: the primitive */
 };
 
 struct bench_group {
 	struct bench_row rows[BENCH_ROWS_MAX];
 	size_t nrows;
+	int reps;     /* repetitions, unless the caller says otherwise */
 	bool threads; /* its values depend on the way between the CPUs */
 	bool paired;  /* value and limit are measured so closely that they belong together */
 	const void *arg;
 	void *(*setup)(const void *arg); /* may be NULL: state is NULL then */
 	void (*run)(const void *arg, void *state,
 	            struct bench_sample *samples); /* one repetition */
-	void (*teardown)(void *state);             /* may be NULL */
+	/* May be NULL. What all repetitions together say, instead of the best of them. */
+	void (*combine)(const void *state, struct bench_sample *samples);
+	void (*teardown)(void *state); /* may be NULL */
 };
 
 struct bench_groups {
@@ -84,10 +92,11 @@ struct bench_groups {
 	size_t n;
 };
 
-extern const struct bench_groups bench_single, bench_threads, bench_wake, bench_memory;
+extern const struct bench_groups bench_single, bench_bulk, bench_threads, bench_wake, bench_memory;
 
-/* The other half of memory.c: runs in a child of its own. Returns an exit status. */
-int bench_memory_child(size_t nkeys);
+/* What runs in a child of its own, of memory.c and single.c. Return an exit status. */
+int bench_memory_child(void);
+int bench_single_child(void);
 
 /* ---- tools (primitives.c) ------------------------------------------------ */
 
@@ -99,6 +108,9 @@ void *bench_alloc(size_t n, size_t size);
 void *bench_alloc_lines(size_t size); /* on lines of its own; size: a multiple of BENCH_LINE */
 void bench_thread(uint64_t *thread, void *(*fn)(void *), void *arg);
 void bench_join(uint64_t thread);
+
+/* Runs this program once more with `option`, in the same sizes; the line that it prints. */
+void bench_child(const char *option, char *line, size_t size);
 
 /* A new default queue; a queue whose keys are all gone, or not (left: how many). */
 wq *bench_queue(void);
@@ -119,12 +131,31 @@ struct bench_bell {
 void bench_bell_wait(struct bench_bell *bell);
 void bench_bell_ring(struct bench_bell *bell);
 
-/* ---- primitives, in nanoseconds (primitives.c, the last in wake.c) ------- */
+/* ---- work in slices, in nanoseconds for each operation (slices.c) -------- */
 
-void bench_primitives_init(void);
-double bench_mutex(void);
-double bench_random_access(void);
-double bench_clock(void);
+struct bench_work {
+	void (*run)(void *state, size_t n); /* n operations */
+	void *state;
+	size_t slice_ops; /* operations that take about 1 ms */
+};
+
+size_t bench_slice_ops(const struct bench_work *w);
+double bench_slice(const struct bench_work *w);
+
+/* What the fastest slices need. Sorts them. */
+double bench_low(double *slices, size_t n);
+
+/* One repetition of a row and of its primitive; of something alone. */
+void bench_in_turn(const struct bench_work *row, const struct bench_work *primitive,
+                   struct bench_sample *sample);
+double bench_alone(const struct bench_work *w);
+
+/* ---- primitives (primitives.c, the last in wake.c) ----------------------- */
+
+extern const struct bench_work bench_mutex, bench_random_access, bench_clock;
+
+/* From now on this is a process of several threads. */
+void bench_threads_begin(void);
 
 /* One way between two CPUs, the threads pinned; 0 if there is one CPU only. */
 double bench_line_trip(void);

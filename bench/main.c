@@ -3,7 +3,9 @@
  *
  * Each row is repeated. Its value is the best repetition, which is what the
  * code can do when the machine lets it; the median and the worst stand beside
- * it. What it is judged by is measured in the same repetition.
+ * it. What it is judged by is measured in the same repetition, in turn with
+ * it, and its value is its best as well. (slices.c says how rows of one thread
+ * are timed, bulk.c how its repetitions are combined.)
  *
  * Rows of several threads depend on how far apart the CPUs are, and a virtual
  * machine's may move while it runs. So the trip of a cache line is taken
@@ -35,33 +37,36 @@
 
 struct bench_sizes bench_sizes = {
     .keys = 1000000,
-    .ops = 2000000,
-    .round_trips = 200000,
+    .slices = 100,
+    .short_keys = 600000,
+    .round_trips = 20000,
     .wakes = 500,
-    .hot_ns = 500000000,
+    .hot_ns = 75000000,
     .rest_ns = 1000000,
     .random_lines = (size_t)1 << 23,
-    .random_steps = 1000000,
+    .trip_chunks = 500,
 };
 
 static const struct bench_sizes quick_sizes = {
+    .quick = true,
     .keys = 10000,
-    .ops = 20000,
+    .slices = 10,
+    .short_keys = 10000,
     .round_trips = 2000,
     .wakes = 40,
     .hot_ns = 20000000,
     .rest_ns = 500000,
     .random_lines = (size_t)1 << 18,
-    .random_steps = 20000,
+    .trip_chunks = 51,
 };
 
-static const struct bench_groups *const all[] = {&bench_single, &bench_threads, &bench_wake,
-                                                 &bench_memory};
+static const struct bench_groups *const all[] = {&bench_single, &bench_bulk, &bench_threads,
+                                                 &bench_wake, &bench_memory};
 
-enum { REPS_DEFAULT = 5, REPS_QUICK = 2, REPS_MAX = 100, ROWS_MAX = 64 };
+enum { REPS_QUICK = 2, REPS_MAX = 100, ROWS_MAX = 64 };
 
 struct options {
-	int reps;
+	int reps; /* 0: as each group has them */
 	bool quick;
 	const char *rows; /* NULL: all */
 	const char *json; /* NULL: none */
@@ -85,11 +90,12 @@ struct series {
 	struct repetition reps[2 * REPS_MAX];
 	int n;
 	enum class class; /* the one that counts */
+	struct bench_sample combined[BENCH_ROWS_MAX];
 };
 
 struct verdict {
 	const struct bench_row *row;
-	double best, median, worst, low, high;
+	double best, best_rep, median, worst, low, high;
 	double limit;
 	double bar;
 	char limit_name[64];
@@ -173,6 +179,10 @@ static void judge_bar(struct verdict *v, double trip_ns, enum class class)
 		v->limit = v->bar = row->factor;
 		snprintf(v->judged_by, sizeof v->judged_by, "%s", row->limit_name);
 		break;
+	case BAR_NONE:
+		snprintf(v->judged_by, sizeof v->judged_by, "beside %s (%s)", row->limit_name,
+		         limit);
+		break;
 	}
 	v->met = row->bar == BAR_FLOOR ? v->best >= v->bar : v->best <= v->bar;
 }
@@ -180,8 +190,8 @@ static void judge_bar(struct verdict *v, double trip_ns, enum class class)
 /*
  * Only repetitions of the series' class count; low and high are theirs. The
  * limit is the primitive's best, as the value is the row's; where the two are
- * paired, it is that of the best repetition, because a wake-up and a line's
- * trip have several speeds and a repetition has but one of them.
+ * paired, it is that of the best repetition, because a line's trip has several
+ * speeds and a repetition has but one of them.
  */
 static void judge(struct verdict *v, const struct bench_group *g, size_t at, const struct series *s)
 {
@@ -213,6 +223,11 @@ static void judge(struct verdict *v, const struct bench_group *g, size_t at, con
 	v->low = values[0];
 	v->high = values[n - 1];
 	v->worst = more ? v->low : v->high;
+	v->best_rep = v->best;
+	if (g->combine) {
+		v->best = s->combined[at].value;
+		v->low = v->best < v->low ? v->best : v->low;
+	}
 	judge_bar(v, trip, s->class);
 }
 
@@ -244,14 +259,14 @@ static void progress(const struct bench_group *g, int rep, int reps)
 static void measure(const struct bench_group *g, const struct options *o, struct series *s)
 {
 	void *state = g->setup ? g->setup(g->arg) : NULL;
-	int count = 0;
+	int count = 0, reps = o->reps ? o->reps : g->reps;
 
 	/* Repetitions in other classes are added to, up to twice as many. */
-	for (s->n = 0; count < o->reps && s->n < 2 * o->reps;
+	for (s->n = 0; count < reps && s->n < 2 * reps;
 	     s->n++, s->class = common_class(s, &count)) {
 		struct repetition *r = &s->reps[s->n];
 
-		progress(g, count + 1, o->reps);
+		progress(g, count + 1, reps);
 		*r = (struct repetition){.class = NEAR};
 		if (g->threads)
 			r->trip_before = bench_line_trip();
@@ -262,6 +277,8 @@ static void measure(const struct bench_group *g, const struct options *o, struct
 		}
 	}
 	progress(NULL, 0, 0);
+	if (g->combine)
+		g->combine(state, s->combined);
 	if (g->teardown)
 		g->teardown(state);
 }
@@ -275,12 +292,42 @@ static void print_verdict(const struct verdict *v, bool quick)
 	format_value(median, sizeof median, unit, v->median);
 	format_value(worst, sizeof worst, unit, v->worst);
 	format_value(bar, sizeof bar, unit, v->bar);
+	if (v->row->bar == BAR_NONE) {
+		printf("%-18s %12s %12s %12s   %-15s %-6s  %s\n", v->row->name, best, median, worst,
+		       "none", "-", v->judged_by);
+		return;
+	}
 	printf("%-18s %12s %12s %12s   %s %-12s %-6s  %s\n", v->row->name, best, median, worst,
 	       v->row->bar == BAR_FLOOR ? ">=" : "<=", bar,
 	       quick    ? "-"
 	       : v->met ? "ok"
 	                : "MISSED",
 	       v->judged_by);
+	if (v->best != v->best_rep) {
+		format_value(best, sizeof best, unit, v->best_rep);
+		printf("%-18s %12s as a whole, best repetition; above: the sum of each slice's "
+		       "best\n",
+		       "", best);
+	}
+}
+
+static bool row_has_limit(const struct bench_row *row)
+{
+	return row->bar != BAR_FLOOR && row->bar != BAR_FIXED;
+}
+
+/* Rows of threads vary, and so do their primitives: each pair is shown. */
+static void print_pairs(const struct series *s, const char *unit, size_t at)
+{
+	char value[32], limit[32];
+
+	printf("%-18s each repetition / its limit:", "");
+	for (int i = 0; i < s->n; i++) {
+		format_value(value, sizeof value, unit, s->reps[i].samples[at].value);
+		format_value(limit, sizeof limit, unit, s->reps[i].samples[at].limit);
+		printf("%s %s / %s", i ? "," : "", value, limit);
+	}
+	printf("\n");
 }
 
 static void print_trips(const struct series *s)
@@ -316,6 +363,8 @@ static void run_group(const struct bench_group *g, const struct options *o, stru
 
 		judge(v, g, i, &s);
 		print_verdict(v, o->quick);
+		if (g->threads && row_has_limit(&g->rows[i]))
+			print_pairs(&s, v->row->unit, i);
 	}
 	if (g->threads)
 		print_trips(&s);
@@ -348,6 +397,8 @@ static void describe_machine(struct results *out)
 	char model[128];
 	struct utsname system;
 	double idle50, idle99, busy50, busy99, trip = bench_line_trip();
+	double mutex = bench_alone(&bench_mutex), clock = bench_alone(&bench_clock);
+	double random_access = bench_alone(&bench_random_access);
 	cpu_set_t set;
 
 	cpu_model(model, sizeof model);
@@ -361,8 +412,8 @@ static void describe_machine(struct results *out)
 	         "line trip %.0f ns, clock %.0f ns, futex wake p50/p99 idle %.1f/%.1f us, busy "
 	         "%.1f/%.1f us",
 	         model, CPU_COUNT(&set), system.sysname, system.release, system.machine,
-	         wq_version_string(), WQ_BENCH_BUILD, bench_mutex(), bench_random_access(), trip,
-	         bench_clock(), idle50 / 1000, idle99 / 1000, busy50 / 1000, busy99 / 1000);
+	         wq_version_string(), WQ_BENCH_BUILD, mutex, random_access, trip, clock,
+	         idle50 / 1000, idle99 / 1000, busy50 / 1000, busy99 / 1000);
 }
 
 /* Other work takes CPUs away: most of all the rows of threads are worthless then. */
@@ -396,13 +447,18 @@ static void json_number(FILE *f, double v)
 
 static bool write_rows(FILE *f, const struct results *results)
 {
+	bool any = false;
+
 	fprintf(f, "{\"machine\": ");
 	json_string(f, results->machine);
 	fprintf(f, ", \"rows\": [");
 	for (size_t i = 0; i < results->n; i++) {
 		const struct verdict *v = &results->list[i];
 
-		fprintf(f, "%s\n{\"name\": ", i ? "," : "");
+		if (v->row->bar == BAR_NONE)
+			continue;
+		fprintf(f, "%s\n{\"name\": ", any ? "," : "");
+		any = true;
 		json_string(f, v->row->name);
 		fprintf(f, ", \"value\": ");
 		json_number(f, v->best);
@@ -452,7 +508,7 @@ static bool write_json(const char *path, const struct results *results)
 static const char usage[] =
     "usage: wq_bench [options]\n"
     "  --rows A,B,..  only these rows\n"
-    "  --reps N       repetitions of each row, 1 to 100 (default 5)\n"
+    "  --reps N       repetitions of each row, 1 to 100 (default: 5 to 25)\n"
     "  --quick        tiny sizes, to see that everything runs; judges nothing\n"
     "  --json FILE    also write the figures there\n"
     "  --list         print the names of the rows\n"
@@ -520,10 +576,13 @@ static int parse(int argc, char **argv, struct options *o)
 			return list_rows();
 		if (strcmp(name, "--quick") == 0) {
 			o->quick = true;
+			bench_sizes = quick_sizes;
 			continue;
 		}
-		if (strcmp(name, "--memory-child") == 0 && number(value, 1, 100000000) > 0)
-			return bench_memory_child((size_t)number(value, 1, 100000000));
+		if (strcmp(name, "--memory-child") == 0)
+			return bench_memory_child();
+		if (strcmp(name, "--single-child") == 0)
+			return bench_single_child();
 		if (strcmp(name, "--reps") == 0 && number(value, 1, REPS_MAX) > 0)
 			o->reps = (int)number(value, 1, REPS_MAX);
 		else if (strcmp(name, "--rows") == 0 && value)
@@ -541,15 +600,17 @@ static int parse(int argc, char **argv, struct options *o)
 
 static void print_summary(const struct results *results, const struct options *o, double seconds)
 {
-	size_t missed = 0;
+	size_t judged = 0, missed = 0;
 
 	if (o->quick) {
 		printf("%zu rows ran in %.0f s; too small to be judged\n", results->n, seconds);
 		return;
 	}
-	for (size_t i = 0; i < results->n; i++)
-		missed += !results->list[i].met;
-	printf("%zu rows in %.0f s: %zu ok, %zu MISSED\n", results->n, seconds, results->n - missed,
+	for (size_t i = 0; i < results->n; i++) {
+		judged += results->list[i].row->bar != BAR_NONE;
+		missed += results->list[i].row->bar != BAR_NONE && !results->list[i].met;
+	}
+	printf("%zu rows in %.0f s: %zu ok, %zu MISSED\n", results->n, seconds, judged - missed,
 	       missed);
 }
 
@@ -561,16 +622,14 @@ int main(int argc, char **argv)
 
 	if (status >= 0)
 		return status;
-	if (o.quick)
-		bench_sizes = quick_sizes;
-	if (!o.reps)
-		o.reps = o.quick ? REPS_QUICK : REPS_DEFAULT;
+	if (o.quick && !o.reps)
+		o.reps = REPS_QUICK;
 
 	int64_t start = bench_now();
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	warn_if_busy();
-	bench_primitives_init();
+	bench_threads_begin();
 	describe_machine(&results);
 	printf("%s\n\n%-18s %12s %12s %12s   %-15s %-6s  %s\n", results.machine, "row", "best",
 	       "median", "worst", "bar", "", "judged by");

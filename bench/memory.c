@@ -8,18 +8,11 @@
  *
  * Before: no queue has been made. The child makes its keys one at a time.
  */
-#define _GNU_SOURCE
 #include "bench.h"
 
-#include <fcntl.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-extern char **environ;
 
 /* The number after `prefix` in the first line that begins with it; -1 if there is none. */
 static long number_after(const char *path, const char *prefix)
@@ -47,8 +40,9 @@ static long resident(void)
 	return kb * 1024;
 }
 
-int bench_memory_child(size_t nkeys)
+int bench_memory_child(void)
 {
+	size_t nkeys = bench_sizes.keys;
 	char key[KEY_LEN + 1];
 	wq_item item;
 
@@ -77,37 +71,17 @@ int bench_memory_child(size_t nkeys)
 
 static void memory_run(const void *arg, void *state, struct bench_sample *samples)
 {
-	char nkeys[32];
-	char *argv[] = {"wq_bench", "--memory-child", nkeys, NULL};
-	posix_spawn_file_actions_t actions;
-	char line[128] = "", *at = line;
-	int pipe_fds[2], status = -1;
-	pid_t pid;
+	char line[128], *at = line;
 
 	(void)arg;
 	(void)state;
-	snprintf(nkeys, sizeof nkeys, "%zu", bench_sizes.keys);
-	bench_check(pipe2(pipe_fds, O_CLOEXEC) == 0, "no pipe");
-	posix_spawn_file_actions_init(&actions);
-	posix_spawn_file_actions_adddup2(&actions, pipe_fds[1], STDOUT_FILENO);
-	bench_check(posix_spawn(&pid, "/proc/self/exe", &actions, NULL, argv, environ) == 0,
-	            "the child for the memory rows could not be started");
-	posix_spawn_file_actions_destroy(&actions);
-	close(pipe_fds[1]);
-
-	FILE *out = fdopen(pipe_fds[0], "r");
-
-	bench_check(out && fgets(line, sizeof line, out),
-	            "the child for the memory rows said nothing");
-	fclose(out);
-	waitpid(pid, &status, 0);
+	bench_child("--memory-child", line, sizeof line);
 
 	long before = strtol(at, &at, 10);
 	long peak = strtol(at, &at, 10);
 	long after = strtol(at, &at, 10);
 
-	bench_check(status == 0 && before > 0 && peak > before && after > 0,
-	            "the child for the memory rows failed");
+	bench_check(before > 0 && peak > before && after > 0, "the memory rows' child failed");
 	samples[0].value = (double)(peak - before) / (double)bench_sizes.keys;
 	samples[1].value =
 	    after > before ? 100.0 * (double)(after - before) / (double)(peak - before) : 0;
@@ -118,6 +92,7 @@ static const struct bench_group groups[] = {
 	.rows = {{"bytes_per_key", "bytes", BAR_FIXED, 96, "bytes"},
                  {"bytes_kept_after", "%", BAR_FIXED, 2, "percent_of_peak"}},
 	.nrows = 2,
+	.reps = 5,
 	.run = memory_run,
     },
 };

@@ -1,13 +1,16 @@
 /*
  * Rows of several threads: P producers and C consumers at full speed.
  *
- *   pc_P_C       all keys of the pool once; nothing holds the producers back
+ *   pc_P_C       2M keys once; nothing holds the producers back
  *   pc_next_P_C  the consumers use wq_next()
  *   pc_many_P_C  both sides work in batches of 32
  *   short_P_C    the producers keep the backlog under 1,024 keys
  *   hot_P_C      1,000 keys, some much more often than others; for a fixed
  *                time; what counts is Adds + 2 × Gets (a Get brings a Done)
  *   pingpong     two queues, two threads, one key to and fro
+ *
+ * Repetitions are short, 50 to 100 ms where the row does not ask for more, and
+ * there are many: some of them find the machine undisturbed (see slices.c).
  *
  * No thread is pinned. Every key that went in must come out, or there is no
  * figure. Time runs from the first thread's start to the last one's end.
@@ -47,6 +50,7 @@ struct side {
 struct flow { /* NOLINT(clang-analyzer-optin.performance.Padding): see above */
 	const struct shape *shape;
 	wq *q;
+	size_t nkeys;                            /* pc_, short_: the first ones of the pool */
 	const uint16_t *draws;                   /* hot_ */
 	alignas(BENCH_LINE) _Atomic int waiting; /* A: threads that have yet to come to the start */
 	alignas(BENCH_LINE) _Atomic int adding;  /* A: producers that are not finished */
@@ -66,10 +70,10 @@ struct shape {
 
 /* ---- what producers do ----------------------------------------------------- */
 
-/* A producer's part of the pool. */
+/* A producer's part of the keys. */
 static void part_of(const struct side *self, size_t *from, size_t *to)
 {
-	size_t n = bench_pool()->n, parts = (size_t)self->flow->shape->producers;
+	size_t n = self->flow->nkeys, parts = (size_t)self->flow->shape->producers;
 
 	*from = n * (size_t)self->index / parts;
 	*to = n * ((size_t)self->index + 1) / parts;
@@ -303,7 +307,7 @@ static void *flow_setup(const void *arg)
 	f->shape = shape;
 	if (shape->hot)
 		f->draws = bench_zipf(HOT_DRAWS, HOT_KEYS, 1.1);
-	bench_pool();
+	f->nkeys = shape->produce == produce_short ? bench_sizes.short_keys : bench_pool()->n;
 	return f;
 }
 
@@ -337,7 +341,7 @@ static void flow_run(const void *arg, void *state, struct bench_sample *samples)
 		bench_check(got > 0 && got <= added, "hot keys: more came out than went in");
 		samples[0].value = (double)(added + 2 * got) / seconds;
 	} else {
-		bench_check(added == bench_pool()->n && got == added, "keys were lost");
+		bench_check(added == f->nkeys && got == added, "keys were lost");
 		samples[0].value = (double)got / seconds;
 	}
 }
@@ -409,9 +413,10 @@ static void pingpong_run(const void *arg, void *state, struct bench_sample *samp
 
 /* ---- the rows -------------------------------------------------------------- */
 
-#define FLOW(name_, unit_, floor_, p_, c_, produce_, consume_, hot_)                               \
+#define FLOW(name_, unit_, reps_, floor_, p_, c_, produce_, consume_, hot_)                        \
 	{                                                                                          \
-		.rows = {{name_, unit_, BAR_FLOOR, floor_, "floor"}}, .nrows = 1, .threads = true, \
+		.rows = {{name_, unit_, BAR_FLOOR, floor_, "floor"}}, .nrows = 1, .reps = reps_,   \
+		.threads = true,                                                                   \
 		.arg = &(const struct shape){.producers = p_,                                      \
 		                             .consumers = c_,                                      \
 		                             .produce = produce_,                                  \
@@ -421,19 +426,20 @@ static void pingpong_run(const void *arg, void *state, struct bench_sample *samp
 	}
 
 static const struct bench_group groups[] = {
-    FLOW("pc_1_1", "keys/s", 7.5e6, 1, 1, produce_all, consume_all, false),
-    FLOW("pc_4_4", "keys/s", 7e6, 4, 4, produce_all, consume_all, false),
-    FLOW("pc_next_1_1", "keys/s", 12e6, 1, 1, produce_all, consume_next, false),
-    FLOW("pc_next_4_4", "keys/s", 10e6, 4, 4, produce_all, consume_next, false),
-    FLOW("pc_many_1_1", "keys/s", 20e6, 1, 1, produce_many, consume_many, false),
-    FLOW("short_1_1", "keys/s", 11.5e6, 1, 1, produce_short, consume_short, false),
-    FLOW("short_2_2", "keys/s", 11e6, 2, 2, produce_short, consume_short, false),
-    FLOW("short_4_4", "keys/s", 9e6, 4, 4, produce_short, consume_short, false),
-    FLOW("hot_1_1", "ops/s", 50e6, 1, 1, produce_hot, consume_all, true),
-    FLOW("hot_4_4", "ops/s", 30e6, 4, 4, produce_hot, consume_all, true),
+    FLOW("pc_1_1", "keys/s", 9, 7.5e6, 1, 1, produce_all, consume_all, false),
+    FLOW("pc_4_4", "keys/s", 9, 7e6, 4, 4, produce_all, consume_all, false),
+    FLOW("pc_next_1_1", "keys/s", 9, 12e6, 1, 1, produce_all, consume_next, false),
+    FLOW("pc_next_4_4", "keys/s", 9, 10e6, 4, 4, produce_all, consume_next, false),
+    FLOW("pc_many_1_1", "keys/s", 9, 20e6, 1, 1, produce_many, consume_many, false),
+    FLOW("short_1_1", "keys/s", 15, 11.5e6, 1, 1, produce_short, consume_short, false),
+    FLOW("short_2_2", "keys/s", 15, 11e6, 2, 2, produce_short, consume_short, false),
+    FLOW("short_4_4", "keys/s", 15, 9e6, 4, 4, produce_short, consume_short, false),
+    FLOW("hot_1_1", "ops/s", 15, 50e6, 1, 1, produce_hot, consume_all, true),
+    FLOW("hot_4_4", "ops/s", 15, 30e6, 4, 4, produce_hot, consume_all, true),
     {
 	.rows = {{"pingpong", "ns", BAR_TIMES, 8, "line_round_trip"}},
 	.nrows = 1,
+	.reps = 25,
 	.threads = true,
 	.paired = true,
 	.run = pingpong_run,

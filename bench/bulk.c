@@ -1,0 +1,169 @@
+/*
+ * Rows of one thread: 1M keys in, 1M keys out.
+ *
+ *   bulk_add        1M Adds to a fresh queue, its memory included
+ *   bulk_get_done   then Get+Done of all of them
+ *   ..._many        the same in batches of 32
+ *
+ * A repetition takes about a quarter of a second, and no machine with
+ * neighbours is left alone for so long (see slices.c). But it can be cut: each
+ * of 50 slices of the keys is timed by itself. The queue's seed is fixed, so a
+ * slice position does the same work in every repetition: the same keys meet
+ * the same table, the same pages split, the same memory is asked for. What the
+ * work of one position costs is therefore the least that it ever took, and the
+ * row's value is the sum over all positions, none of which is left out.
+ * Repetitions as a whole are printed as well.
+ */
+#include "bench.h"
+
+#include <stdlib.h>
+
+enum { SLICES = 50, BATCH = 32, WAYS = 2, REPS_MAX = 200 };
+
+/* Random access, once every so many slices; at other positions in the next repetition. */
+enum { PRIMITIVE_EVERY = 5, PRIMITIVES = WAYS * SLICES / PRIMITIVE_EVERY };
+
+struct bulk {
+	wq *q;
+	size_t reps;
+	double best[WAYS][SLICES]; /* in and out, ns in all */
+	double primitives[REPS_MAX * PRIMITIVES];
+	size_t nprimitives;
+};
+
+/* Keys `from` to `to`; each returns whether all went well. */
+struct ways {
+	bool (*move[WAYS])(wq *q, size_t from, size_t to);
+};
+
+static bool add_each(wq *q, size_t from, size_t to)
+{
+	const struct bench_keys *pool = bench_pool();
+	int bad = 0;
+
+	for (size_t i = from; i < to; i++)
+		bad |= wq_add(q, bench_key(pool, i), KEY_LEN) != WQ_QUEUED;
+	return !bad;
+}
+
+static bool get_done_each(wq *q, size_t from, size_t to)
+{
+	wq_item item;
+	int bad = 0;
+
+	for (size_t i = from; i < to; i++) {
+		bad |= wq_get(q, &item) != WQ_OK;
+		bad |= wq_done(q, &item) != WQ_OK;
+	}
+	return !bad;
+}
+
+static bool add_many(wq *q, size_t from, size_t to)
+{
+	const struct bench_keys *pool = bench_pool();
+	wq_key keys[BATCH];
+	int bad = 0;
+
+	for (size_t i = from; i < to;) {
+		size_t n = 0;
+
+		for (; n < BATCH && i < to; n++, i++)
+			keys[n] = (wq_key){.key = bench_key(pool, i), .len = KEY_LEN};
+		bad |= wq_add_many(q, keys, n, NULL) != (int)n;
+	}
+	return !bad;
+}
+
+static bool get_done_many(wq *q, size_t from, size_t to)
+{
+	wq_item items[BATCH];
+	bool ok = true;
+
+	for (size_t i = from; i < to && ok;) {
+		size_t most = to - i < BATCH ? to - i : BATCH;
+		int n = wq_get_many(q, items, sizeof *items, most, WQ_NOWAIT);
+
+		ok = n > 0 && wq_done_many(q, items, sizeof *items, (size_t)n, NULL) == n;
+		i += (size_t)n;
+	}
+	return ok;
+}
+
+static void *bulk_setup(const void *arg)
+{
+	struct bulk *b = bench_alloc(1, sizeof *b);
+
+	(void)arg;
+	bench_pool();
+	return b;
+}
+
+/*
+ * Random access leaves cold caches to the slice after it. It comes after other
+ * slices in other repetitions, so each position is mostly measured warm.
+ */
+static void take_turns(struct bulk *b, size_t slice)
+{
+	if ((slice + b->reps) % PRIMITIVE_EVERY == 0)
+		b->primitives[b->nprimitives++] = bench_slice(&bench_random_access);
+}
+
+static void bulk_run(const void *arg, void *state, struct bench_sample *samples)
+{
+	const struct ways *ways = arg;
+	struct bulk *b = state;
+	size_t n = bench_sizes.keys, first = b->nprimitives;
+
+	bench_check(wq_new(&b->q, &(wq_options){.seed = 1}) == WQ_OK, "wq_new failed");
+	for (int way = 0; way < WAYS; way++) {
+		double sum = 0;
+
+		for (size_t s = 0; s < SLICES; s++) {
+			int64_t start = bench_now();
+			bool ok = ways->move[way](b->q, n * s / SLICES, n * (s + 1) / SLICES);
+			double took = (double)(bench_now() - start);
+
+			bench_check(ok, "bulk: a call failed");
+			if (b->reps == 0 || took < b->best[way][s])
+				b->best[way][s] = took;
+			sum += took;
+			take_turns(b, s);
+		}
+		samples[way].value = sum / (double)n;
+	}
+	bench_queue_free(b->q, 0);
+	b->reps++;
+	samples[0].limit = samples[1].limit =
+	    bench_low(b->primitives + first, b->nprimitives - first);
+}
+
+static void bulk_combine(const void *state, struct bench_sample *samples)
+{
+	const struct bulk *b = state;
+
+	for (int way = 0; way < WAYS; way++) {
+		double sum = 0;
+
+		for (size_t s = 0; s < SLICES; s++)
+			sum += b->best[way][s];
+		samples[way].value = sum / (double)bench_sizes.keys;
+	}
+}
+
+static const struct ways one_by_one = {{add_each, get_done_each}};
+static const struct ways in_batches = {{add_many, get_done_many}};
+
+#define BULK(suffix_, ways_, add_, get_)                                                           \
+	{                                                                                          \
+		.rows = {{"bulk_add" suffix_, "ns", BAR_TIMES, add_, "random_access"},             \
+		         {"bulk_get_done" suffix_, "ns", BAR_TIMES, get_, "random_access"}},       \
+		.nrows = WAYS, .reps = 21, .arg = ways_, .setup = bulk_setup, .run = bulk_run,     \
+		.combine = bulk_combine, .teardown = free,                                         \
+	}
+
+static const struct bench_group groups[] = {
+    BULK("", &one_by_one, 0.65, 0.45),
+    BULK("_many", &in_batches, 0.5, 0.25),
+};
+
+const struct bench_groups bench_bulk = {groups, sizeof groups / sizeof groups[0]};

@@ -1,0 +1,72 @@
+/*
+ * How work of one thread is timed on a machine that is not ours alone.
+ *
+ * A busy neighbour (the other thread of the core, another guest) halves the
+ * speed for some milliseconds, again and again. Whatever takes 50 ms is
+ * therefore nearly always spoilt, and its best repetition is a matter of luck;
+ * slices of about 1 ms reach the undisturbed speed in every run. So a
+ * repetition consists of many slices that do the same amount of the same work,
+ * and its value is what the fastest of them need.
+ *
+ * A row and its primitive take turns, slice by slice: both see the same phases.
+ * Each slice begins with a part that is not timed and warms the caches again.
+ */
+#include "bench.h"
+
+#include <stdlib.h>
+
+/*
+ * Not the very fastest: the slices of a row do nearly the same, but a few of
+ * them find less to do (no page to split, no block to return), and those must
+ * not be taken for the row.
+ */
+static const double low_part = 0.05;
+
+size_t bench_slice_ops(const struct bench_work *w)
+{
+	size_t n = bench_sizes.quick ? w->slice_ops / 10 : w->slice_ops;
+
+	return n ? n : 1;
+}
+
+double bench_slice(const struct bench_work *w)
+{
+	size_t n = bench_slice_ops(w);
+
+	/* Whatever ran before this slice has used the caches: that is not its work. */
+	w->run(w->state, n / 2);
+
+	int64_t start = bench_now();
+
+	w->run(w->state, n);
+	return (double)(bench_now() - start) / (double)n;
+}
+
+double bench_low(double *slices, size_t n)
+{
+	return bench_percentile(slices, n, low_part);
+}
+
+void bench_in_turn(const struct bench_work *row, const struct bench_work *primitive,
+                   struct bench_sample *sample)
+{
+	size_t n = bench_sizes.slices;
+	double *rows = bench_alloc(n, sizeof *rows), *primitives = bench_alloc(n, sizeof *rows);
+
+	for (size_t i = 0; i < n; i++) {
+		primitives[i] = bench_slice(primitive);
+		rows[i] = bench_slice(row);
+	}
+	sample->value = bench_low(rows, n);
+	sample->limit = bench_low(primitives, n);
+	free(rows);
+	free(primitives);
+}
+
+double bench_alone(const struct bench_work *w)
+{
+	struct bench_sample sample;
+
+	bench_in_turn(w, w, &sample);
+	return sample.value < sample.limit ? sample.value : sample.limit;
+}
