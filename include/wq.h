@@ -26,10 +26,14 @@
 
 #include <wq/alloc.h>
 #include <wq/clock.h>
+#include <wq/delayqueue.h>
 #include <wq/engine.h>
+#include <wq/heap.h>
 #include <wq/order.h>
 #include <wq/queue.h>
 #include <wq/status.h>
+#include <wq/timer.h>
 #include <wq/version.h>
+#include <wq/wheel.h>
 
 #endif

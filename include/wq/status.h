@@ -22,6 +22,9 @@ extern "C" {
 	X(WQ_QUEUED, 1, "the key was put in line")                                                 \
 	X(WQ_MERGED, 2, "the key was in line already; this add merged with that one")              \
 	X(WQ_MARKED, 3, "a worker holds the key; it comes back when that worker is done")          \
+	X(WQ_WAITING, 4, "the key waits for its time")                                             \
+	X(WQ_MOVED, 5, "the key was waiting; its time was changed")                                \
+	X(WQ_KEPT, 6, "the key was waiting; it kept its time")                                     \
 	X(WQ_EINVAL, -1, "invalid argument")                                                       \
 	X(WQ_ENOMEM, -2, "out of memory")                                                          \
 	X(WQ_ESHUTDOWN, -3, "the queue is shut down")                                              \

@@ -29,7 +29,18 @@
 	X(REQUEUE_NO_WAKE, "requeue wakes nobody")                                                 \
 	X(INTERRUPT_LOST, "an interrupt that finds nobody blocked is forgotten")                   \
 	X(PUSH_TO_HEAD, "an add goes to the head of the line")                                     \
-	X(FD_NOT_SIGNALLED, "a key that becomes ready does not make the descriptor readable")
+	X(FD_NOT_SIGNALLED, "a key that becomes ready does not make the descriptor readable")      \
+	X(EARLIER_NO_WAKE, "a key that comes due earlier does not wake the leader")                \
+	X(LEADER_LOST, "a leader that leaves is not replaced")                                     \
+	X(ABSORB_NOTHING, "an add leaves the waiting copy of its key")                             \
+	X(DROP_FORGETS, "a shutdown leaves what waits")                                            \
+	X(OFFER_NO_WAKE, "a new head of the delay queue wakes nobody")                             \
+	X(LEADER_NOT_PASSED, "a taker leaves with values behind it and wakes no new leader")       \
+	X(CLOSE_WAKES_ONE, "closing a delay queue wakes one taker instead of all")                 \
+	X(TAKE_UNLINKS_TWICE, "a take whose time-out and wake-up meet leaves the list twice")      \
+	X(CALLING_TOO_LATE, "a callback counts as under way only after the lock is released")      \
+	X(STOP_WAKES_ONE, "the end of a callback releases one stop instead of all")                \
+	X(TIMER_NO_WAKE, "a timer that becomes the first does not wake the runner")
 
 #define WQ__BUG_ENUM(name, text) WQ__BUG_##name,
 enum wq__bug { WQ__BUG_NONE, WQ__BUG_LIST(WQ__BUG_ENUM) WQ__BUG_COUNT };

@@ -15,6 +15,10 @@
 #include <linux/futex.h>
 #include <linux/membarrier.h>
 #include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -220,4 +224,53 @@ bool wq__parker_set(wq__parker *p)
 void wq__parker_wake(wq__parker *p)
 {
 	futex_wake(&p->word, 1);
+}
+
+struct start {
+	void (*run)(void *arg);
+	void *arg;
+	char name[16];
+};
+
+static void *begin(void *arg)
+{
+	struct start s = *(struct start *)arg;
+
+	free(arg);
+	pthread_setname_np(pthread_self(), s.name);
+	/* The default slack of 50 µs is what a timer would be late by. */
+	prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL);
+	s.run(s.arg);
+	return NULL;
+}
+
+bool wq__thread_start(wq__thread *t, void (*run)(void *arg), void *arg, const char *name)
+{
+	struct start *s = calloc(1, sizeof *s);
+	sigset_t all, before;
+	int rc;
+
+	if (!s)
+		return false;
+	s->run = run;
+	s->arg = arg;
+	strncpy(s->name, name, sizeof s->name - 1);
+	/* A thread inherits the mask of its creator. */
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	rc = pthread_create(&t->id, NULL, begin, s);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	if (rc != 0)
+		free(s);
+	return rc == 0;
+}
+
+void wq__thread_join(wq__thread *t)
+{
+	pthread_join(t->id, NULL);
+}
+
+bool wq__thread_is_me(const wq__thread *t)
+{
+	return pthread_equal(t->id, pthread_self()) != 0;
 }

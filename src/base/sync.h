@@ -14,6 +14,7 @@
 #ifndef WQ_BASE_SYNC_H
 #define WQ_BASE_SYNC_H
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -69,6 +70,19 @@ uint32_t wq__pauses_for(int64_t ns);
 /* CLOCK_MONOTONIC, and its cheap sibling that ticks every few milliseconds. */
 int64_t wq__clock_now(void);
 int64_t wq__clock_coarse(void);
+
+/*
+ * A thread of the library's own: it blocks all signals, carries a name (at most
+ * 15 bytes), and asks the kernel for exact timers.
+ */
+typedef struct wq__thread {
+	pthread_t id;
+} wq__thread;
+
+/* False: there is no such thread. */
+bool wq__thread_start(wq__thread *t, void (*run)(void *arg), void *arg, const char *name);
+void wq__thread_join(wq__thread *t);
+bool wq__thread_is_me(const wq__thread *t);
 
 void wq__lock_init(wq__lock *l);
 

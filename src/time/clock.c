@@ -21,6 +21,16 @@ static int64_t real_now(void *ctx)
 
 const wq_clock wq__clock_real = {.now = real_now};
 
+int64_t wq__clock_deadline(const wq_clock *c, int64_t deadline_ns)
+{
+	if (c->now == real_now || deadline_ns == WQ_NEVER)
+		return deadline_ns;
+	/* A clock that moves in steps wakes the sleepers itself. */
+	if (c->watch)
+		return WQ_NEVER;
+	return wq_time_add(wq__clock_now(), deadline_ns - c->now(c->ctx));
+}
+
 int64_t wq_clock_monotonic(void)
 {
 	return wq__clock_now();
