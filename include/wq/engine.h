@@ -43,6 +43,12 @@ typedef struct wq_engine {
 	int (*close)(void *state);
 
 	int (*add)(void *state, const void *key, size_t len);
+	/* add_with: the options are checked, and hold a time. */
+	int (*add_with)(void *state, const void *key, size_t len, const wq_add_options *options);
+	int (*reschedule)(void *state, const void *key, size_t len, int64_t due_ns);
+	/* cancel: a deadline of WQ_NOWAIT does not wait for the hold's end. */
+	int (*cancel)(void *state, const void *key, size_t len, int64_t deadline_ns);
+	int64_t (*next_deadline)(void *state);
 	int (*add_many)(void *state, const wq_key *keys, size_t n, int *outcomes);
 
 	int (*get)(void *state, wq_item *item, int64_t deadline_ns);

@@ -3,16 +3,23 @@
  *
  *             wq_add               wq_get              wq_done
  *   absent ──────────► QUEUED ──────────► RUNNING ──────────► absent
- *                        ▲                   │ wq_add
- *                        │      wq_done      ▼
- *                        └────────────── RUNNING|DIRTY
+ *      │                 ▲  ▲                │ wq_add
+ *      │ wq_add_after    │  │   wq_done      ▼
+ *      └───► WAITING ────┘  └─────────── RUNNING|DIRTY
+ *                     due
  *
- *   call     | absent    | queued          | running | running and dirty
- *   ---------+-----------+-----------------+---------+------------------
- *   add      | queued    | merged, touched | marked  | merged
- *   done     | stale     | stale           | gone    | queued, at the tail
- *   requeue  | stale     | stale           | queued  | queued
- *   shutdown | –         | kept            | kept    | kept
+ *   call      | absent  | waiting       | queued  | running  | running,dirty | running,waiting
+ *   ----------+---------+---------------+---------+----------+---------------+----------------
+ *   add       | queued  | queued        | merged  | marked   | merged        | marked
+ *   add_after | waiting | by the policy | merged  | +waiting | merged        | by the policy
+ *   comes due | –       | queued        | –       | –        | –             | dirty
+ *   cancel    | –       | gone          | gone    | noted    | dirty off     | waiting off
+ *   done      | stale   | stale         | stale   | gone     | queued, tail  | waiting
+ *   requeue   | stale   | stale         | stale   | queued   | queued        | queued
+ *   shutdown  | –       | dropped       | kept    | kept     | kept          | waiting off
+ *
+ * An add absorbs the waiting copy of its key; no add makes a queued or dirty key
+ * wait again: who wants that cancels first.
  *
  * Promises that hold for every call (tests name the tags):
  *   [ONE]    a key is never with two workers at once
@@ -168,6 +175,82 @@ WQ_API int wq_add(wq *q, const void *key, size_t len);
 /* wq_add() of a C string, without its NUL. NULL: WQ_EINVAL. */
 WQ_API int wq_add_str(wq *q, const char *key);
 
+/* What an add with a delay does to a copy of the key that waits already. */
+enum wq_policy {
+	WQ_MIN = 0,     /* the earlier of both times */
+	WQ_MAX = 1,     /* the later */
+	WQ_REPLACE = 2, /* the new one */
+	WQ_KEEP = 3,    /* the old one */
+	/*
+	 * A copy of its own, that lives beside the key in whatever state and that
+	 * other adds neither absorb nor move: when its time comes it is an add.
+	 * Two such copies of a key merge to the earlier time. It counts as a key
+	 * of its own for max_keys.
+	 */
+	WQ_REMIND = 4
+};
+
+/* All zero: add now. */
+typedef struct wq_add_options {
+	int64_t after_ns;      /* so long from now; <= 0: now */
+	int64_t at_ns;         /* or at this time of the queue's clock; 0: not given. Not both */
+	enum wq_policy policy; /* for an add with a delay */
+	uint32_t reserved0;    /* must be zero */
+	uint64_t reserved[6];  /* must be zero */
+} wq_add_options;
+
+/*
+ * Add a key when its time has come. A time that has passed is an add now. The
+ * key stands in line by its due time: before every key that was added later
+ * than that. Equal times keep the order of the calls (a key that was moved or
+ * cancelled and comes back to a time it had before may keep its former place).
+ * WQ_NEVER waits until it is moved or cancelled.
+ *
+ * Returns WQ_WAITING (it waits now), WQ_MOVED or WQ_KEPT (it waited already),
+ * WQ_QUEUED, WQ_MERGED or WQ_MARKED as wq_add(), or an error of wq_add(); also
+ * WQ_EINVAL: both times given, at_ns < 0, an unknown policy, a reserved word
+ * not zero.
+ *
+ * Blocks: no. Allocates: yes.
+ */
+WQ_API int wq_add_with(wq *q, const void *key, size_t len, const wq_add_options *options);
+
+/* The same with a span from now, or a time, and WQ_MIN. */
+WQ_API int wq_add_after(wq *q, const void *key, size_t len, int64_t delay_ns);
+WQ_API int wq_add_at(wq *q, const void *key, size_t len, int64_t due_ns);
+
+/*
+ * Give a key that waits another time, whatever policy it came with; a time that
+ * has passed makes it ready. Nothing is counted as an add.
+ *
+ * Returns WQ_MOVED, or WQ_ENOTFOUND: it does not wait; WQ_EINVAL (also for
+ * due_ns < 0), WQ_ETOOLONG, or WQ_ENOMEM: it keeps its time.
+ */
+WQ_API int wq_reschedule(wq *q, const void *key, size_t len, int64_t due_ns);
+
+/*
+ * Take a key back, in whatever state. Waiting copies and a queued key are gone;
+ * one that is held is not dirty any more and does not come back by itself. An
+ * add after the cancel counts as always.
+ *
+ * Returns the WQ_STATE_ bits that it found, or WQ_ENOTFOUND; WQ_EINVAL,
+ * WQ_ETOOLONG. Blocks: no. Allocates: no.
+ */
+WQ_API int wq_cancel(wq *q, const void *key, size_t len);
+
+/*
+ * The same, and if a worker holds the key, wait until that hold has ended; it
+ * does not wait for holds that begin later. WQ_ETIMEDOUT: the key is cancelled
+ * all the same. Do not call it while holding the key.
+ */
+WQ_API int wq_cancel_sync_until(wq *q, const void *key, size_t len, int64_t deadline_ns);
+
+/*
+ * When the next waiting key comes due, for event loops; WQ_NEVER: none does. It
+ * may be too early after a cancel. WQ_EINVAL if q is NULL.
+ */
+WQ_API int64_t wq_next_deadline(wq *q);
+
 /* A key for wq_add_many(). */
 typedef struct wq_key {
 	const void *key;
@@ -265,7 +348,8 @@ WQ_API int wq_interrupt(wq *q, int n);
  * The work on a held key is finished. If the key was added meanwhile it goes
  * to the tail of the line, also during a shutdown; otherwise it is gone.
  *
- * Returns WQ_OK (gone) or WQ_QUEUED (back in line), or:
+ * Returns WQ_OK (gone), WQ_QUEUED (back in line) or WQ_WAITING (a copy waits
+ * for its time), or:
  *   WQ_EINVAL       q or item is NULL, or a reserved word is not zero
  *   WQ_ESTALE       the item is not held: done before, or an earlier hold
  *   WQ_EOTHERQUEUE  the item was got from another queue
@@ -370,8 +454,8 @@ WQ_API int wq_wait_key_for(wq *q, const void *key, size_t len, int64_t timeout_n
 /* ---- stop ---------------------------------------------------------------- */
 
 /*
- * Refuse further adds. Queued keys can still be got; when none is left, every
- * Get answers WQ_ESHUTDOWN. Blocked Gets wake up, and so do drains that wait.
+ * Refuse further adds, and drop what waits. Queued keys can still be got; when
+ * none is left, every Get answers WQ_ESHUTDOWN. Blocked Gets wake up, and so do drains that wait.
  * May be called again, to release drains that have begun since.
  *
  * Returns WQ_OK, or WQ_EINVAL if q is NULL. Blocks: no.
@@ -385,7 +469,8 @@ WQ_API int wq_shutting_down(wq *q);
 enum wq_state_bits {
 	WQ_STATE_QUEUED = 1,  /* in line */
 	WQ_STATE_RUNNING = 2, /* held by a worker */
-	WQ_STATE_DIRTY = 4    /* held, and added again meanwhile */
+	WQ_STATE_DIRTY = 4,   /* held, and added again meanwhile */
+	WQ_STATE_WAITING = 8  /* a copy waits for its time, alone or beside the others */
 };
 
 /* One key as walk and drain show it. The bytes are valid during the callback. */
@@ -394,8 +479,9 @@ typedef struct wq_key_info {
 	size_t len;
 	unsigned state; /* WQ_STATE_... bits */
 	unsigned reserved0;
-	int64_t age_ns; /* since it was added; >= 0 */
-	uint64_t reserved[4];
+	int64_t age_ns; /* since it was added; 0 while it only waits */
+	int64_t due_ns; /* when the waiting copy comes due; 0: none waits */
+	uint64_t reserved[3];
 } wq_key_info;
 
 /*
@@ -409,14 +495,26 @@ typedef struct wq_report {
 	uint64_t queued;      /* keys in line */
 	uint64_t running;     /* keys that are held, dirty or not */
 	uint64_t dirty;       /* of those, keys that will come back */
-	uint64_t reserved[5]; /* zero */
+	uint64_t waiting;     /* keys whose time has not come */
+	uint64_t dropped;     /* waiting copies that the shutdown dropped */
+	uint64_t reserved[3]; /* zero */
 } wq_report;
+
+/* What a drain does with keys that wait. The first drain or shutdown decides. */
+enum wq_waiting {
+	WQ_WAITING_DROP = 0, /* drop them; the report counts them */
+	WQ_WAITING_RUN = 1,  /* queue them all at once, in the order of their times */
+	WQ_WAITING_WAIT =
+	    2 /* wait until each has come due; those with WQ_NEVER are not waited for */
+};
 
 typedef struct wq_drain_options {
 	/* Called for each key that was left, with its state and age; NULL: counts only. */
 	wq_walk_fn left;
 	void *ctx;
-	uint64_t reserved[4]; /* must be zero */
+	enum wq_waiting waiting;
+	uint32_t reserved0;   /* must be zero */
+	uint64_t reserved[3]; /* must be zero */
 } wq_drain_options;
 
 /*
@@ -447,7 +545,7 @@ WQ_API int wq_drain_for(wq *q, int64_t timeout_ns, wq_report *report);
 
 /* ---- look ---------------------------------------------------------------- */
 
-/* How many keys are queued; held ones do not count. WQ_EINVAL if q is NULL. Blocks: no. */
+/* How many keys are queued; held and waiting ones do not count. WQ_EINVAL if q is NULL. Blocks: no. */
 WQ_API int64_t wq_len(wq *q);
 
 /* The state of one key as WQ_STATE_... bits, 0 if absent; WQ_EINVAL, WQ_ETOOLONG. Blocks: no. */

@@ -17,7 +17,8 @@ static inline int64_t stamp(const struct wq__memory *m, int64_t *when)
 	return *when;
 }
 
-static int add_known(struct wq__memory *m, struct wq__entry *e, int64_t *when)
+/* The key is there, and not only as a reminder. */
+static int add_known(struct wq__memory *m, struct wq__entry *e, uint32_t id, int64_t *when)
 {
 	unsigned state = wq__entry_state(e);
 
@@ -28,19 +29,30 @@ static int add_known(struct wq__memory *m, struct wq__entry *e, int64_t *when)
 	}
 	if (state & WQ_STATE_DIRTY)
 		return WQ_MERGED;
-	wq__entry_set_state(e, state | WQ_STATE_DIRTY);
+	if (state & WQ_STATE_WAITING && e->added_ns <= *when)
+		return WQ_MERGED; /* it is due, and will stand in line before this add would */
+	if (state & WQ_STATE_WAITING && !WQ__BUG(ABSORB_NOTHING)) {
+		/* The waiting copy is absorbed. */
+		wq__unwait(m, e);
+		state &= ~(unsigned)WQ_STATE_WAITING;
+	}
 	e->added_ns = stamp(m, when);
-	m->ndirty++;
-	return WQ_MARKED;
+	if (state & WQ_STATE_RUNNING) {
+		wq__entry_set_state(e, state | WQ_STATE_DIRTY);
+		m->ndirty++;
+		return WQ_MARKED;
+	}
+	wq__line_up(m, e, id, *when);
+	return WQ_QUEUED;
 }
 
 static int add_new(struct wq__memory *m, wq__place at, uint32_t hash, const void *key, size_t len,
-                   int64_t *when)
+                   uint32_t reminder, int64_t *when)
 {
 	struct wq__entry *e;
 	uint32_t id;
 
-	if (wq__unlikely(m->max_keys > 0 && m->table.n >= m->max_keys))
+	if (wq__unlikely(m->max_keys > 0 && m->table.n - m->nghosts >= m->max_keys))
 		return WQ_EFULL;
 	e = wq__slab_alloc(&m->slab, wq__entry_size(len, m->room), &id);
 	if (wq__unlikely(!e))
@@ -53,37 +65,63 @@ static int add_new(struct wq__memory *m, wq__place at, uint32_t hash, const void
 	e->added_ns = stamp(m, when);
 	if (wq__unlikely(m->room > 0))
 		memset((char *)e + wq__entry_room_offset(len), 0, m->room);
-	wq__ready_push(m, e, id, WQ_TAIL);
+	if (wq__unlikely(reminder)) {
+		e->bits |= WQ__BESIDE;
+		wq__entry_at(m, reminder)->bits |= WQ__BESIDE;
+	}
+	if (wq__unlikely(m->due_left))
+		wq__line_up(m, e, id, *when);
+	else
+		wq__ready_push(m, e, id, WQ_TAIL);
 	return WQ_QUEUED;
 }
 
+/* One look-up; another one if keys have come due, which may have changed everything. */
 static inline int add_locked(struct wq__memory *m, uint32_t hash, const void *key, size_t len,
                              int64_t *when)
 {
-	wq__place at = wq__table_seek(&m->table, (uint64_t)hash << 32);
-	uint64_t slot;
+	bool timed = m->flags & WQ__TIMED;
 
 	if (wq__unlikely(m->flags & WQ__SHUT))
 		return WQ_ESHUTDOWN;
-	for (; (slot = at.page->slot[at.index]) != 0 && (uint32_t)(slot >> 32) == hash;
-	     at.index++) {
-		struct wq__entry *e = wq__entry_at(m, (uint32_t)slot);
+	for (;; timed = false) {
+		wq__place at = wq__table_seek(&m->table, (uint64_t)hash << 32);
+		uint32_t reminder = 0;
+		struct wq__entry *e = NULL;
+		uint64_t slot;
 
-		if (wq__entry_is(e, key, len)) {
-			if (WQ__BUG(TWO_WORKERS) && wq__entry_state(e) == WQ_STATE_RUNNING) {
-				m->nrunning--;
-				wq__ready_push(m, e, (uint32_t)slot, WQ_TAIL);
-				return WQ_QUEUED;
+		for (; (slot = at.page->slot[at.index]) != 0 && (uint32_t)(slot >> 32) == hash;
+		     at.index++) {
+			struct wq__entry *same = wq__entry_at(m, (uint32_t)slot);
+
+			if (!wq__entry_is(same, key, len))
+				continue;
+			if (wq__likely(!wq__entry_apart(same))) {
+				e = same;
+				break;
 			}
-			return add_known(m, e, when);
+			if (!wq__entry_is_ghost(same))
+				reminder = (uint32_t)slot;
 		}
+		if (wq__unlikely(timed) && !(e && e->bits & (WQ_STATE_QUEUED | WQ_STATE_DIRTY))) {
+			*when = wq__tick(m);
+			continue;
+		}
+		if (!e)
+			return add_new(m, at, hash, key, len, reminder, when);
+		if (WQ__BUG(TWO_WORKERS) && wq__entry_state(e) == WQ_STATE_RUNNING) {
+			m->nrunning--;
+			wq__ready_push(m, e, (uint32_t)slot, WQ_TAIL);
+			return WQ_QUEUED;
+		}
+		return add_known(m, e, (uint32_t)slot, when);
 	}
-	return add_new(m, at, hash, key, len, when);
 }
 
 int wq__mem_add(void *state, const void *key, size_t len)
 {
 	struct wq__memory *m = state;
+	struct wq__wakes wakes = {.n = 0};
 	struct wq__waiter *w = NULL;
 	uint32_t hash = wq__hash_of(m, key, len);
 	int64_t when = UNKNOWN;
@@ -92,10 +130,14 @@ int wq__mem_add(void *state, const void *key, size_t len)
 
 	int rc = add_locked(m, hash, key, len, &when);
 
-	if (rc == WQ_QUEUED && !WQ__BUG(ADD_NO_WAKE))
+	/* A time is known for sure only where keys may have come due. */
+	if (wq__unlikely(m->flags & WQ__TIMED || m->due_left))
+		wq__pick_many(m, &wakes);
+	else if (rc == WQ_QUEUED && !WQ__BUG(ADD_NO_WAKE))
 		w = wq__pick(m);
 	wq__lock_release(&m->lock);
 	wq__wake(w);
+	wq__wake_many(&wakes);
 	return rc;
 }
 

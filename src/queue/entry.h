@@ -27,13 +27,24 @@ struct wq__entry {
 			int64_t since_ns; /* when the add was made that this hold serves */
 		} hold;                   /* RUNNING */
 	} u;
-	int64_t added_ns; /* QUEUED: when it was added; DIRTY: when it was added again */
+	/* QUEUED: when it was added; DIRTY: when it was added again; WAITING: when it comes due. */
+	int64_t added_ns;
 	uint32_t hash;
 	uint16_t len_low;      /* the length's low 16 bits */
 	uint8_t bits;          /* WQ_STATE_ bits; LEN_HIGH: the length's 17th bit */
 	uint8_t failures_high; /* failures that were not forgotten: 24 bits, saturating */
 	uint16_t failures_low;
 	char key[]; /* a NUL follows; then, at a multiple of 8, the order's room */
+};
+
+/* Bits beside the public ones. */
+enum wq__entry_bits {
+	/* RUNNING: cancelled while held. QUEUED: cancelled, and only the user's order still knows it. */
+	WQ__CANCELLED = 0x10,
+	WQ__REMINDER =
+	    0x20, /* the copy that WQ_REMIND made: WAITING, and apart from the key itself */
+	WQ__BESIDE = 0x40, /* key and reminder are both there */
+	WQ__PUBLIC = 0x0f,
 };
 
 enum {
@@ -77,6 +88,17 @@ static inline void wq__entry_init(struct wq__entry *e, uint32_t hash, const void
 static inline int wq__entry_is(const struct wq__entry *e, const void *key, size_t len)
 {
 	return wq__entry_len(e) == len && (len == 0 || memcmp(e->key, key, len) == 0);
+}
+
+static inline int wq__entry_is_ghost(const struct wq__entry *e)
+{
+	return (e->bits & (WQ_STATE_QUEUED | WQ__CANCELLED)) == (WQ_STATE_QUEUED | WQ__CANCELLED);
+}
+
+/* A reminder, or a ghost: not what the key's own calls are about. */
+static inline int wq__entry_apart(const struct wq__entry *e)
+{
+	return (e->bits & WQ__REMINDER) || wq__entry_is_ghost(e);
 }
 
 static inline size_t wq__entry_room_offset(size_t len)

@@ -1,15 +1,20 @@
 /*
- * The descriptor for event loops: an eventfd behind an epoll descriptor, so
- * that a timer can stand beside it one day without the descriptor changing.
+ * The descriptor for event loops: an epoll descriptor with an eventfd behind it
+ * for what is ready, and a timerfd for what comes due.
  *
- * Both are touched under the lock only: fd_readable says exactly whether the
- * eventfd is readable, and the system calls are made on its changes alone.
+ * All are touched under the lock only: fd_readable says exactly whether the
+ * eventfd is readable, and the system calls are made on changes alone. The timer
+ * follows CLOCK_MONOTONIC; on another clock only wq_next_deadline() counts.
  */
+#define _POSIX_C_SOURCE 200809L
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/timerfd.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "queue/memory.h"
+#include "time/clock.h"
 
 void wq__fd_signal(struct wq__memory *m)
 {
@@ -21,31 +26,62 @@ void wq__fd_signal(struct wq__memory *m)
 	m->fd_readable = write(m->fd_event, &one, sizeof one) == (ssize_t)sizeof one;
 }
 
+/* The next due time has changed. Setting the timer also clears it. */
+void wq__fd_due(struct wq__memory *m)
+{
+	struct itimerspec at = {.it_value = {0}};
+
+	if (m->clock.now != wq__clock_real.now)
+		return;
+	if (m->next_due_ns != WQ_NEVER) {
+		/* 0 would disarm it; that time has passed as well. */
+		int64_t due = m->next_due_ns > 0 ? m->next_due_ns : 1;
+
+		at.it_value.tv_sec = (time_t)(due / WQ_SECOND);
+		at.it_value.tv_nsec = (long)(due % WQ_SECOND);
+	}
+	timerfd_settime(m->fd_timer, TFD_TIMER_ABSTIME, &at, NULL);
+}
+
 /* Nothing is ready, and the queue is not shut. */
 void wq__fd_clear(struct wq__memory *m)
 {
 	uint64_t count;
 
+	/* A timer that has gone off is set to the next time, which clears it. */
+	if (m->flags & WQ__FD)
+		wq__fd_due(m);
 	if (m->fd_readable && read(m->fd_event, &count, sizeof count) == (ssize_t)sizeof count)
 		m->fd_readable = false;
 }
 
-static int open_both(struct wq__memory *m)
+static void close_all(int poll, int event, int timer)
+{
+	if (poll >= 0)
+		close(poll);
+	if (event >= 0)
+		close(event);
+	if (timer >= 0)
+		close(timer);
+}
+
+static int open_all(struct wq__memory *m)
 {
 	struct epoll_event ev = {.events = EPOLLIN};
 	int event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	int timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
 	int poll = epoll_create1(EPOLL_CLOEXEC);
 
-	if (event < 0 || poll < 0 || epoll_ctl(poll, EPOLL_CTL_ADD, event, &ev) != 0) {
-		if (event >= 0)
-			close(event);
-		if (poll >= 0)
-			close(poll);
+	if (event < 0 || timer < 0 || poll < 0 || epoll_ctl(poll, EPOLL_CTL_ADD, event, &ev) != 0 ||
+	    epoll_ctl(poll, EPOLL_CTL_ADD, timer, &ev) != 0) {
+		close_all(poll, event, timer);
 		return WQ_EIO;
 	}
 	m->fd_event = event;
+	m->fd_timer = timer;
 	m->fd_poll = poll;
 	m->flags |= WQ__FD;
+	wq__fd_due(m);
 	if (m->nready > 0 || m->flags & WQ__SHUT)
 		wq__fd_signal(m);
 	return WQ_OK;
@@ -58,7 +94,7 @@ int wq__mem_fd(void *state)
 
 	wq__lock_acquire(&m->lock);
 	if (!(m->flags & WQ__FD))
-		rc = open_both(m);
+		rc = open_all(m);
 	if (rc == WQ_OK)
 		rc = m->fd_poll;
 	wq__lock_release(&m->lock);
@@ -67,8 +103,5 @@ int wq__mem_fd(void *state)
 
 void wq__fd_close(struct wq__memory *m)
 {
-	if (!(m->flags & WQ__FD))
-		return;
-	close(m->fd_poll);
-	close(m->fd_event);
+	close_all(m->fd_poll, m->fd_event, m->fd_timer);
 }

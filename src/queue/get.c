@@ -67,6 +67,21 @@ static inline uint32_t pop_fifo(struct wq__memory *m)
 	return id;
 }
 
+/* Cancelled keys that the order could not remove are skipped, and gone then. */
+static uint32_t pop_order(struct wq__memory *m)
+{
+	for (;;) {
+		struct wq__entry *e =
+		    wq__container_of(m->order.pop(m->order.ctx), struct wq__entry, u.node);
+		uint32_t id = id_of(m, e);
+
+		if (!wq__entry_is_ghost(e))
+			return id;
+		m->nghosts--;
+		wq__forget_key(m, e, (uint64_t)e->hash << 32 | id);
+	}
+}
+
 /* Hand out the next ready key; there is one. */
 static inline void take(struct wq__memory *m, wq_item *item, size_t item_size)
 {
@@ -74,15 +89,18 @@ static inline void take(struct wq__memory *m, wq_item *item, size_t item_size)
 	struct wq__entry *e;
 
 	if (wq__unlikely(m->flags & WQ__ORDERED)) {
-		e = wq__container_of(m->order.pop(m->order.ctx), struct wq__entry, u.node);
-		id = id_of(m, e);
+		id = pop_order(m);
+		e = wq__entry_at(m, id);
 	} else {
 		id = pop_fifo(m);
 		e = wq__entry_at(m, id);
+		/* A reminder that came due while the key stood in line merges with it. */
+		if (wq__unlikely(e->bits & WQ__BESIDE))
+			wq__tick(m);
 	}
 	m->nready--;
 	m->nrunning++;
-	wq__entry_set_state(e, WQ_STATE_RUNNING);
+	wq__entry_set_state(e, WQ_STATE_RUNNING | (e->bits & WQ__BESIDE));
 	e->u.hold.token = ++m->token;
 	e->u.hold.since_ns = e->added_ns;
 	if (wq__unlikely(m->token % WQ__SAMPLE == 0))
@@ -121,35 +139,66 @@ static inline struct wq__entry *held(struct wq__memory *m, const wq_item *item, 
 	return e;
 }
 
-/* WQ_OK, WQ_QUEUED, or an error. */
+/* A held key goes to the tail, behind what has come due: catch_up() has seen to that. */
+static void come_back(struct wq__memory *m, struct wq__entry *e, uint32_t id)
+{
+	wq__line_up(m, e, id, m->due_left ? wq__now(m) : 0);
+}
+
+/*
+ * Before a held key goes back into line: what is due goes first. A copy of the
+ * key itself may be among it. The table may change, and with it the key's place.
+ * The key still counts as held, or the queue would seem idle meanwhile.
+ */
+static void catch_up(struct wq__memory *m, const wq_item *item, wq__place *at)
+{
+	wq__tick(m);
+	wq__table_find(&m->table, item->slot, at);
+}
+
+/* WQ_OK, WQ_QUEUED, WQ_WAITING, or an error. */
 static inline int done_locked(struct wq__memory *m, const wq_item *item)
 {
 	wq__place at;
-	int why;
-	struct wq__entry *e = held(m, item, &at, &why);
+	int rc;
+	struct wq__entry *e = held(m, item, &at, &rc);
 	uint32_t id = (uint32_t)item->slot;
-	bool back;
 
 	if (wq__unlikely(!e))
-		return why;
+		return rc;
 	if (wq__unlikely(item->token == m->sample))
 		wq__sample_end(m);
+	if (wq__unlikely(e->bits & (WQ_STATE_DIRTY | WQ_STATE_WAITING | WQ__BESIDE)))
+		catch_up(m, item, &at);
 	m->nrunning--;
-	back = wq__entry_state(e) & WQ_STATE_DIRTY;
-	if (wq__unlikely(back)) {
+	rc = WQ_OK;
+	if (wq__unlikely(e->bits & WQ_STATE_DIRTY)) {
 		m->ndirty--;
-		if (WQ__BUG(LOST_READD) || (WQ__BUG(SHUTDOWN_DROPS_DIRTY) && m->flags & WQ__SHUT))
-			back = false;
+		if (!WQ__BUG(LOST_READD) &&
+		    !(WQ__BUG(SHUTDOWN_DROPS_DIRTY) && m->flags & WQ__SHUT)) {
+			come_back(m, e, id);
+			rc = WQ_QUEUED;
+		}
+	} else if (wq__unlikely(e->bits & WQ_STATE_WAITING)) {
+		wq__entry_set_state(e, WQ_STATE_WAITING | (e->bits & WQ__BESIDE));
+		rc = WQ_WAITING;
 	}
-	if (wq__unlikely(back)) {
-		wq__ready_push(m, e, id, WQ_TAIL);
-	} else {
+	if (wq__unlikely(rc == WQ_OK && e->bits & WQ__BESIDE)) {
+		wq__forget_key(m, e, item->slot);
+	} else if (wq__likely(rc == WQ_OK)) {
 		wq__table_remove(&m->table, at);
 		wq__slab_free(&m->slab, id);
 	}
-	if (wq__unlikely(m->flags & WQ__WATCHED))
-		wq__watch_hold_end(m, id, WQ__ENDED, !back);
-	return back ? WQ_QUEUED : WQ_OK;
+	if (wq__unlikely(m->flags & (WQ__WATCHED | WQ__PATIENT)))
+		wq__watch_hold_end(m, id, WQ__ENDED, rc != WQ_QUEUED);
+	return rc;
+}
+
+/* In an order of the user's a key that has come due may go before those in line. */
+static inline void before_pop(struct wq__memory *m)
+{
+	if (wq__unlikely((m->flags & (WQ__ORDERED | WQ__TIMED)) == (WQ__ORDERED | WQ__TIMED)))
+		wq__tick(m);
 }
 
 /*
@@ -170,6 +219,7 @@ int wq__mem_get(void *state, wq_item *item, int64_t deadline_ns)
 	int rc = WQ_OK;
 
 	wq__lock_acquire(&m->lock);
+	before_pop(m);
 	if (m->nready == 0)
 		rc = wq__await_ready(m, deadline_ns);
 	if (wq__likely(rc == WQ_OK))
@@ -189,7 +239,7 @@ int wq__mem_done(void *state, const wq_item *item)
 
 	int rc = done_locked(m, item);
 
-	if (rc == WQ_QUEUED && !WQ__BUG(READD_NO_WAKE))
+	if (rc != WQ_OK && !WQ__BUG(READD_NO_WAKE))
 		w = wq__pick(m);
 	wq__lock_release(&m->lock);
 	wq__wake(w);
@@ -207,6 +257,7 @@ int wq__mem_next(void *state, wq_item *item, int64_t deadline_ns)
 
 	if (wq__likely(rc >= 0)) {
 		rc = WQ_OK;
+		before_pop(m);
 		if (m->nready == 0)
 			rc = wq__await_ready(m, deadline_ns);
 		if (wq__likely(rc == WQ_OK))
@@ -228,7 +279,7 @@ static int take_many(struct wq__memory *m, wq_item *items, size_t item_size, siz
 {
 	size_t n = 0;
 
-	while (n < max && m->nready > 0) {
+	while (n < max && (m->nready > 0 || (wq__tick(m) >= 0 && m->nready > 0))) {
 		take(m, item_at(items, item_size, n), item_size);
 		if (++n % WQ__HOLD_MAX == 0 && n < max)
 			wq__breathe(m);
@@ -273,6 +324,8 @@ static int done_some(struct wq__memory *m, const wq_item *items, size_t item_siz
 static int get_some(struct wq__memory *m, wq_item *items, size_t item_size, size_t max,
                     int64_t deadline_ns)
 {
+	before_pop(m);
+
 	int rc = m->nready > 0 ? WQ_OK : wq__await_ready(m, deadline_ns);
 
 	return rc == WQ_OK ? take_many(m, items, item_size, max) : rc;
@@ -342,11 +395,17 @@ int wq__mem_requeue(void *state, const wq_item *item, enum wq_where where)
 	if (e) {
 		if (item->token == m->sample)
 			wq__sample_end(m);
-		if (wq__entry_state(e) & WQ_STATE_DIRTY)
+		catch_up(m, item, &at);
+		if (e->bits & WQ_STATE_DIRTY)
 			m->ndirty--;
+		if (e->bits & WQ_STATE_WAITING)
+			wq__unwait(m, e);
 		m->nrunning--;
 		e->added_ns = e->u.hold.since_ns;
-		wq__ready_push(m, e, (uint32_t)item->slot, where);
+		if (where == WQ_HEAD)
+			wq__ready_push(m, e, (uint32_t)item->slot, WQ_HEAD);
+		else
+			come_back(m, e, (uint32_t)item->slot);
 		if (m->flags & WQ__WATCHED)
 			wq__watch_hold_end(m, (uint32_t)item->slot, WQ__GIVEN_BACK, false);
 		if (!WQ__BUG(REQUEUE_NO_WAKE))

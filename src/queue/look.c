@@ -14,6 +14,7 @@ int64_t wq__mem_len(void *state)
 	struct wq__memory *m = state;
 
 	wq__lock_acquire(&m->lock);
+	wq__promote_all(m, wq__now(m));
 
 	int64_t n = m->nready;
 
@@ -27,9 +28,13 @@ int wq__mem_state(void *state, const void *key, size_t len)
 	uint32_t hash = wq__hash_of(m, key, len);
 
 	wq__lock_acquire(&m->lock);
+	wq__promote_all(m, wq__now(m));
 
 	uint32_t id = wq__find(m, hash, key, len);
-	unsigned bits = id ? wq__entry_state(wq__entry_at(m, id)) : 0;
+	unsigned bits = id ? wq__entry_at(m, id)->bits & WQ__PUBLIC : 0;
+
+	if (wq__find_copy(m, hash, key, len, WQ__REMINDER))
+		bits |= WQ_STATE_WAITING;
 
 	wq__lock_release(&m->lock);
 	return (int)bits;
@@ -39,6 +44,7 @@ struct shown {
 	size_t offset; /* of the key in bytes[] */
 	size_t len;
 	int64_t age_ns;
+	int64_t due_ns;
 	unsigned state;
 };
 
@@ -51,23 +57,40 @@ struct batch {
 
 static int64_t age_of(const struct wq__entry *e, int64_t now)
 {
-	unsigned state = wq__entry_state(e);
-	int64_t since = state & WQ_STATE_RUNNING ? e->u.hold.since_ns : e->added_ns;
+	int64_t since = e->bits & WQ_STATE_RUNNING ? e->u.hold.since_ns : e->added_ns;
 
 	return now > since ? now - since : 0;
 }
 
-static bool batch_push(struct batch *b, const struct wq__entry *e, int64_t now)
+/* When the waiting copy comes due, the key's own or the reminder beside it; 0: none. */
+static int64_t due_of(const struct wq__memory *m, const struct wq__entry *e)
+{
+	if (e->bits & WQ_STATE_WAITING)
+		return e->added_ns;
+	if (!(e->bits & WQ__BESIDE))
+		return 0;
+	return wq__entry_at(m, wq__find_copy(m, e->hash, e->key, wq__entry_len(e), WQ__REMINDER))
+	    ->added_ns;
+}
+
+/* False: it does not fit. A reminder beside its key is shown with the key. */
+static bool batch_push(const struct wq__memory *m, struct batch *b, const struct wq__entry *e,
+                       int64_t now)
 {
 	size_t len = wq__entry_len(e);
+	int64_t due = due_of(m, e);
 
+	if (wq__entry_is_ghost(e) ||
+	    (e->bits & (WQ__REMINDER | WQ__BESIDE)) == (WQ__REMINDER | WQ__BESIDE))
+		return true;
 	if (b->n == WQ__HOLD_MAX || sizeof b->bytes - b->used < len + 1)
 		return false;
 	b->key[b->n++] = (struct shown){
 	    .offset = b->used,
 	    .len = len,
-	    .age_ns = age_of(e, now),
-	    .state = wq__entry_state(e),
+	    .age_ns = (e->bits & WQ__PUBLIC) == WQ_STATE_WAITING ? 0 : age_of(e, now),
+	    .due_ns = due,
+	    .state = (e->bits & WQ__PUBLIC) | (due ? WQ_STATE_WAITING : 0u),
 	};
 	memcpy(b->bytes + b->used, e->key, len + 1);
 	b->used += len + 1;
@@ -84,7 +107,7 @@ static uint64_t batch_fill(struct wq__memory *m, struct batch *b, uint64_t from)
 	b->n = b->used = 0;
 	do
 		slot = wq__iter_next(&it);
-	while (slot && batch_push(b, wq__entry_at(m, (uint32_t)slot), now));
+	while (slot && batch_push(m, b, wq__entry_at(m, (uint32_t)slot), now));
 	return slot;
 }
 
@@ -96,6 +119,7 @@ static bool batch_show(const struct batch *b, wq_walk_fn fn, void *ctx, int64_t 
 		    .len = b->key[i].len,
 		    .state = b->key[i].state,
 		    .age_ns = b->key[i].age_ns,
+		    .due_ns = b->key[i].due_ns,
 		};
 
 		++*shown;
@@ -116,6 +140,7 @@ int64_t wq__walk_locked(struct wq__memory *m, wq_walk_fn fn, void *ctx)
 	if (!b)
 		return WQ_ENOMEM;
 	m->inside++;
+	wq__promote_all(m, wq__now(m));
 	do {
 		from = batch_fill(m, b, from);
 		wq__lock_release(&m->lock);

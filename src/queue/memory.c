@@ -5,6 +5,9 @@
 
 #include "time/clock.h"
 
+/* The wheel's: 2^18 ns is a quarter of a millisecond; 2^6 buckets a level. */
+enum { AGENDA_TICK = 18, AGENDA_BITS = 6 };
+
 /* How long a Get polls before it sleeps, if that is left to the queue. */
 static const int64_t spin_start_ns = 30 * WQ_MICROSECOND;
 static const int64_t spin_max_ns = 50 * WQ_MICROSECOND;
@@ -41,8 +44,7 @@ static int mem_open(wq *q, const wq_options *o, void **state)
 	wq__lock_init(&m->lock);
 	m->allocator = *o->allocator;
 	m->clock = *o->clock;
-	m->real_clock = m->clock.now == wq__clock_real.now;
-	if (!m->real_clock || o->name)
+	if (m->clock.now != wq__clock_real.now || o->name)
 		m->flags |= WQ__EXACT;
 	if (o->order) {
 		m->order = *o->order;
@@ -53,10 +55,12 @@ static int mem_open(wq *q, const wq_options *o, void **state)
 	m->width = UINT32_MAX;
 	/* Later than every token of an older queue that may have stood at the same address. */
 	m->token = (uint64_t)wq__clock_now() << 4;
-	m->fd_poll = m->fd_event = -1;
+	m->fd_poll = m->fd_event = m->fd_timer = -1;
+	m->next_due_ns = WQ_NEVER;
 	spin_init(m, o->spin_ns);
 	wq__hash_init(&m->hash_key, o->seed);
 	wq__slab_init(&m->slab, &m->allocator);
+	wq__agenda_init(&m->agenda, &m->slab, &m->allocator, wq__now(m), AGENDA_TICK, AGENDA_BITS);
 	if (wq__table_init(&m->table, &m->slab, &m->allocator) < 0)
 		goto no_table;
 	/* Last: from here on the clock may call. */
@@ -83,7 +87,8 @@ static int mem_close(void *state)
 	wq__lock_acquire(&m->lock);
 
 	bool busy = m->nrunning > 0 || m->inside > 0;
-	int left = m->table.n > INT_MAX ? INT_MAX : (int)m->table.n;
+	size_t n = m->table.n - m->nghosts;
+	int left = n > INT_MAX ? INT_MAX : (int)n;
 
 	wq__lock_release(&m->lock);
 	if (busy)
@@ -93,6 +98,7 @@ static int mem_close(void *state)
 	wq__fd_close(m);
 	if (m->order.free)
 		m->order.free(m->order.ctx);
+	wq__agenda_release(&m->agenda);
 	wq__table_release(&m->table);
 	wq__slab_release(&m->slab);
 	wq__free(&a, m, sizeof *m);
@@ -106,6 +112,10 @@ const wq_engine wq__memory_engine = {
     .open = mem_open,
     .close = mem_close,
     .add = wq__mem_add,
+    .add_with = wq__mem_add_with,
+    .reschedule = wq__mem_reschedule,
+    .cancel = wq__mem_cancel,
+    .next_deadline = wq__mem_next_deadline,
     .add_many = wq__mem_add_many,
     .get = wq__mem_get,
     .get_many = wq__mem_get_many,

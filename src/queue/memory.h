@@ -3,6 +3,7 @@
  *
  *   add.c     add, add_many                 wait.c   sleeping and waking
  *   get.c     get, done, next, requeue      stop.c   shutdown, drain, waiting for idle or a key
+ *   delay.c   add_with, what comes due      cancel.c cancel, reschedule
  *   look.c    len, state, walk              fd.c     the descriptor for event loops
  *   memory.c  open, close, the table of functions
  *
@@ -16,8 +17,11 @@
  * it holds the lock again. The invariant, at every unlock:
  *
  *     ready keys and waiting Gets  =>  inflight >= 1
+ *     keys with a due time and waiting Gets  =>  a leader that sleeps no longer
+ *                                                than until then, or inflight >= 1
  *
- * so no ready key is left beside sleepers unless one of them is on its way.
+ * so no ready key is left beside sleepers unless one of them is on its way, and
+ * somebody wakes when a key comes due.
  * All of it happens under the lock: no argument about memory order is needed.
  */
 #ifndef WQ_QUEUE_MEMORY_H
@@ -35,6 +39,7 @@
 #include "base/sync.h"
 #include "queue/entry.h"
 #include "queue/table.h"
+#include "time/agenda.h"
 
 enum {
 	/* Calls on many keys let go of the lock at least this often. */
@@ -56,11 +61,13 @@ struct wq__waiter {
 struct wq__watcher;
 
 enum wq__flags {
-	WQ__SHUT = 1,    /* no more adds */
-	WQ__WATCHED = 2, /* somebody waits for idleness, a drain, or one key */
-	WQ__FD = 4,      /* there is a descriptor */
-	WQ__ORDERED = 8, /* the order is the user's */
-	WQ__EXACT = 16,  /* stamps are taken from the queue's clock, not from the coarse one */
+	WQ__SHUT = 1,     /* no more adds */
+	WQ__WATCHED = 2,  /* somebody waits for idleness, a drain, or one key */
+	WQ__FD = 4,       /* there is a descriptor */
+	WQ__ORDERED = 8,  /* the order is the user's */
+	WQ__TIMED = 32,   /* some key has a due time: look at the clock */
+	WQ__PATIENT = 64, /* shut by a drain that waits for what waits */
+	WQ__EXACT = 16,   /* stamps are taken from the queue's clock, not from the coarse one */
 };
 
 struct wq__memory {
@@ -90,15 +97,23 @@ struct wq__memory {
 	uint32_t spin_min;       /* I */
 	uint32_t pauses_per_us;  /* I */
 	_Atomic(struct wq__waiter *) spinner; /* A, relaxed: at most one Get polls; a hint only */
-	struct wq__watcher *watchers;         /* L */
-	int fd_poll, fd_event;                /* L: -1 until asked for */
-	bool fd_readable;                     /* L */
+	wq__agenda agenda;                    /* L: slots of keys that wait, by due time */
+	int64_t next_due_ns;                  /* L: no key comes due before; WQ_NEVER: none does */
+	bool due_left;                        /* L: more are due than one hold may move */
+	uint32_t nwaiting;                    /* L: copies that wait */
+	uint32_t nnever;                      /* L: of those, with WQ_NEVER */
+	uint32_t nghosts;             /* L: cancelled keys that the user's order has yet to pop */
+	uint64_t ndropped;            /* L: waiting copies that a shutdown dropped */
+	struct wq__waiter *leader;    /* L: the waiting Get that sleeps until the next due time */
+	int64_t leader_until_ns;      /* L */
+	struct wq__watcher *watchers; /* L */
+	int fd_poll, fd_event, fd_timer; /* L: -1 until asked for */
+	bool fd_readable;                /* L */
 
 	uint64_t max_keys;      /* I: 0: no bound */
 	size_t room;            /* I: the order's bytes beside each key */
 	wq_order order;         /* I */
 	wq_clock clock;         /* I */
-	bool real_clock;        /* I: the clock is CLOCK_MONOTONIC */
 	wq_allocator allocator; /* I */
 	wq__hash_key hash_key;  /* I */
 };
@@ -115,6 +130,21 @@ extern const wq_engine wq__memory_engine;
 /* add.c */
 int wq__mem_add(void *state, const void *key, size_t len);
 int wq__mem_add_many(void *state, const wq_key *keys, size_t n, int *outcomes);
+
+/* delay.c */
+int wq__mem_add_with(void *state, const void *key, size_t len, const wq_add_options *options);
+int64_t wq__mem_next_deadline(void *state);
+int wq__promote(struct wq__memory *m, int64_t now);
+void wq__promote_all(struct wq__memory *m, int64_t now);
+void wq__drop_waiting(struct wq__memory *m);
+void wq__unwait(struct wq__memory *m, struct wq__entry *e);
+int wq__rewait(struct wq__memory *m, struct wq__entry *e, uint64_t slot, int64_t due_ns);
+void wq__line_up(struct wq__memory *m, struct wq__entry *e, uint32_t id, int64_t now);
+
+/* cancel.c */
+int wq__mem_cancel(void *state, const void *key, size_t len, int64_t deadline_ns);
+int wq__mem_reschedule(void *state, const void *key, size_t len, int64_t due_ns);
+void wq__forget_key(struct wq__memory *m, struct wq__entry *e, uint64_t slot);
 
 /* get.c */
 int wq__mem_get(void *state, wq_item *item, int64_t deadline_ns);
@@ -133,15 +163,16 @@ int wq__mem_lost(void *state, const wq_item *item);
 struct wq__waiter *wq__pick_slow(struct wq__memory *m);
 int wq__await_ready(struct wq__memory *m, int64_t deadline_ns);
 void wq__wake_all_gets(struct wq__memory *m);
-int64_t wq__park_deadline(struct wq__memory *m, int64_t deadline_ns);
+struct wq__waiter *wq__rouse_leader(struct wq__memory *m);
 int wq__mem_interrupt(void *state, int n);
 void wq__sample_begin(struct wq__memory *m);
 void wq__sample_end(struct wq__memory *m);
 void wq__breathe(struct wq__memory *m);
 
 /* stop.c */
-enum wq__ending { WQ__ENDED, WQ__GIVEN_BACK };
+enum wq__ending { WQ__ENDED, WQ__GIVEN_BACK, WQ__TAKEN_BACK };
 void wq__watch_hold_end(struct wq__memory *m, uint32_t id, enum wq__ending how, bool gone);
+int wq__watch_hold(struct wq__memory *m, uint32_t id, int64_t deadline_ns);
 int wq__mem_wait_idle(void *state, int64_t deadline_ns);
 int wq__mem_wait_key(void *state, const void *key, size_t len, int64_t deadline_ns);
 int wq__mem_shutdown(void *state);
@@ -161,6 +192,7 @@ int wq__mem_fd(void *state);
 void wq__fd_signal(struct wq__memory *m);
 void wq__fd_clear(struct wq__memory *m);
 void wq__fd_close(struct wq__memory *m);
+void wq__fd_due(struct wq__memory *m);
 
 /* ---- small things that several files need, lock held --------------------- */
 
@@ -185,9 +217,9 @@ static inline uint32_t wq__hash_of(const struct wq__memory *m, const void *key, 
 	return (uint32_t)(wq__hash(&m->hash_key, key, len) >> 32);
 }
 
-/* The id of a key, or 0. */
-static inline uint32_t wq__find(const struct wq__memory *m, uint32_t hash, const void *key,
-                                size_t len)
+/* The id of a key, or with `apart` of WQ__REMINDER of its reminder; or 0. */
+static inline uint32_t wq__find_copy(const struct wq__memory *m, uint32_t hash, const void *key,
+                                     size_t len, unsigned apart)
 {
 	wq__place at = wq__table_seek(&m->table, (uint64_t)hash << 32);
 	uint64_t slot;
@@ -195,17 +227,43 @@ static inline uint32_t wq__find(const struct wq__memory *m, uint32_t hash, const
 	while ((slot = at.page->slot[at.index++]) != 0 && (uint32_t)(slot >> 32) == hash) {
 		const struct wq__entry *e = wq__entry_at(m, (uint32_t)slot);
 
-		if (wq__entry_is(e, key, len))
+		if ((e->bits & WQ__REMINDER) == apart && !wq__entry_is_ghost(e) &&
+		    wq__entry_is(e, key, len))
 			return (uint32_t)slot;
 	}
 	return 0;
+}
+
+static inline uint32_t wq__find(const struct wq__memory *m, uint32_t hash, const void *key,
+                                size_t len)
+{
+	return wq__find_copy(m, hash, key, len, 0);
+}
+
+/* Promote what has come due, if anything may have; the time if it was asked for, or -1. */
+static inline int64_t wq__tick(struct wq__memory *m)
+{
+	int64_t now;
+
+	if (wq__likely(!(m->flags & WQ__TIMED)))
+		return -1;
+	now = wq__now(m);
+	if (now >= m->next_due_ns)
+		wq__promote(m, now);
+	return now;
+}
+
+/* Has everything that a drain waits for been done? */
+static inline bool wq__finished(const struct wq__memory *m)
+{
+	return m->nready == 0 && m->nrunning == 0 && m->nwaiting == m->nnever;
 }
 
 static inline bool wq__idle(const struct wq__memory *m)
 {
 	if (WQ__BUG(DRAIN_ONLY_RUNNING))
 		return m->nrunning == 0;
-	return m->nready == 0 && m->nrunning == 0;
+	return m->nready == 0 && m->nrunning == 0 && !m->due_left;
 }
 
 /*
@@ -217,7 +275,7 @@ static inline void wq__ready_push(struct wq__memory *m, struct wq__entry *e, uin
 {
 	if (WQ__BUG(PUSH_TO_HEAD))
 		where = WQ_HEAD;
-	wq__entry_set_state(e, WQ_STATE_QUEUED);
+	wq__entry_set_state(e, WQ_STATE_QUEUED | (e->bits & WQ__BESIDE));
 	m->nready++;
 	if (wq__unlikely(m->flags & (WQ__ORDERED | WQ__FD))) {
 		if (m->flags & WQ__FD)

@@ -147,6 +147,69 @@ int wq_add_many(wq *q, const wq_key *keys, size_t n, int *outcomes)
 	return q->engine->add_many(q->state, keys, n, outcomes);
 }
 
+static bool add_options_ok(const wq_add_options *o)
+{
+	if (o->reserved0 != 0 || !all_zero(o->reserved, sizeof o->reserved / sizeof o->reserved[0]))
+		return false;
+	if (o->at_ns < 0 || (o->at_ns > 0 && o->after_ns != 0))
+		return false;
+	return (unsigned)o->policy <= WQ_REMIND;
+}
+
+int wq_add_with(wq *q, const void *key, size_t len, const wq_add_options *options)
+{
+	int rc = check_key(q, key, len);
+
+	if (rc == WQ_OK && options && !add_options_ok(options))
+		rc = WQ_EINVAL;
+	if (rc != WQ_OK)
+		return rc;
+	if (!options || (options->at_ns == 0 && options->after_ns <= 0))
+		return q->engine->add(q->state, key, len);
+	return q->engine->add_with(q->state, key, len, options);
+}
+
+int wq_add_after(wq *q, const void *key, size_t len, int64_t delay_ns)
+{
+	return wq_add_with(q, key, len, &(wq_add_options){.after_ns = delay_ns});
+}
+
+int wq_add_at(wq *q, const void *key, size_t len, int64_t due_ns)
+{
+	/* Time 0 has passed on every clock. */
+	return wq_add_with(q, key, len, &(wq_add_options){.at_ns = due_ns});
+}
+
+int wq_reschedule(wq *q, const void *key, size_t len, int64_t due_ns)
+{
+	int rc = check_key(q, key, len);
+
+	if (rc != WQ_OK)
+		return rc;
+	return due_ns >= 0 ? q->engine->reschedule(q->state, key, len, due_ns) : WQ_EINVAL;
+}
+
+int wq_cancel(wq *q, const void *key, size_t len)
+{
+	int rc = check_key(q, key, len);
+
+	return rc == WQ_OK ? q->engine->cancel(q->state, key, len, WQ_NOWAIT) : rc;
+}
+
+int wq_cancel_sync_until(wq *q, const void *key, size_t len, int64_t deadline_ns)
+{
+	int rc = check_key(q, key, len);
+
+	if (rc != WQ_OK)
+		return rc;
+	return deadline_ns >= 0 ? q->engine->cancel(q->state, key, len, deadline_ns) : WQ_EINVAL;
+}
+
+int64_t wq_next_deadline(wq *q)
+{
+	return q ? q->engine->next_deadline(q->state) : WQ_EINVAL;
+}
+
 /* ---- get ----------------------------------------------------------------- */
 
 static int64_t deadline_of(wq *q, int64_t timeout_ns)
@@ -308,7 +371,8 @@ int wq_drain_until(wq *q, int64_t deadline_ns, const wq_drain_options *options, 
 	if (!q || deadline_ns < 0)
 		return WQ_EINVAL;
 	if (options &&
-	    !all_zero(options->reserved, sizeof options->reserved / sizeof options->reserved[0]))
+	    (options->reserved0 != 0 || (unsigned)options->waiting > WQ_WAITING_WAIT ||
+	     !all_zero(options->reserved, sizeof options->reserved / sizeof options->reserved[0])))
 		return WQ_EINVAL;
 	return q->engine->drain(q->state, deadline_ns, options, report);
 }

@@ -6,13 +6,14 @@
  * and wake at the same time.
  */
 #include "queue/memory.h"
+#include "time/clock.h"
 
-enum watch { FOR_IDLE, FOR_DRAIN, FOR_KEY };
+enum watch { FOR_IDLE, FOR_DRAIN, FOR_KEY, FOR_HOLD };
 
 struct wq__watcher {
 	struct wq__watcher *next, *prev;
 	enum watch what;
-	uint32_t id;      /* FOR_KEY: the entry */
+	uint32_t id;      /* FOR_KEY, FOR_HOLD: the entry */
 	unsigned holds;   /* FOR_KEY: holds that have to end yet; else 1. 0: its wait is over */
 	bool interrupted; /* FOR_DRAIN: released by a shutdown */
 	wq__parker parker;
@@ -60,7 +61,7 @@ static int watch(struct wq__memory *m, struct wq__watcher *w, int64_t deadline_n
 			break;
 		}
 
-		int64_t until = wq__park_deadline(m, deadline_ns);
+		int64_t until = wq__clock_deadline(&m->clock, deadline_ns);
 
 		wq__parker_init(&w->parker);
 		wq__lock_release(&m->lock);
@@ -78,14 +79,25 @@ static int watch(struct wq__memory *m, struct wq__watcher *w, int64_t deadline_n
 void wq__watch_hold_end(struct wq__memory *m, uint32_t id, enum wq__ending how, bool gone)
 {
 	bool idle = wq__idle(m);
+	bool drained = m->flags & WQ__PATIENT ? wq__finished(m) : idle;
 
+	/* Gets that waited for what waits have nothing to wait for. */
+	if (m->flags & WQ__PATIENT && drained) {
+		wq__wake_all_gets(m);
+		if (m->flags & WQ__FD)
+			wq__fd_signal(m);
+	}
 	for (struct wq__watcher *w = m->watchers; w; w = w->next) {
 		if (w->holds == 0)
 			continue;
 		if (w->what == FOR_KEY) {
 			if (w->id == id)
-				w->holds = gone ? 0 : how == WQ__GIVEN_BACK ? 1 : w->holds - 1;
-		} else if (idle) {
+				w->holds = gone ? 0 : how == WQ__ENDED ? w->holds - 1 : 1;
+		} else if (w->what == FOR_HOLD) {
+			/* A cancel of a held key ends no hold. */
+			if (w->id == id && how != WQ__TAKEN_BACK)
+				w->holds = 0;
+		} else if (w->what == FOR_DRAIN ? drained : idle) {
 			w->holds = 0;
 		}
 		if (w->holds == 0) {
@@ -103,38 +115,63 @@ int wq__mem_wait_idle(void *state, int64_t deadline_ns)
 	int rc = WQ_OK;
 
 	wq__lock_acquire(&m->lock);
+	wq__promote_all(m, wq__now(m));
 	if (!wq__idle(m))
 		rc = watch(m, &w, deadline_ns);
 	wq__lock_release(&m->lock);
 	return rc;
 }
 
+/* Wait until the hold of a held key has ended; the lock is held before and after. */
+int wq__watch_hold(struct wq__memory *m, uint32_t id, int64_t deadline_ns)
+{
+	struct wq__watcher w = {.what = FOR_HOLD, .id = id, .holds = 1};
+
+	return watch(m, &w, deadline_ns);
+}
+
 int wq__mem_wait_key(void *state, const void *key, size_t len, int64_t deadline_ns)
 {
 	struct wq__memory *m = state;
-	struct wq__watcher w = {.what = FOR_KEY};
-	uint32_t hash = wq__hash_of(m, key, len);
+	uint32_t hash = wq__hash_of(m, key, len), id;
+	unsigned bits = 0;
 	int rc = WQ_OK;
 
 	wq__lock_acquire(&m->lock);
-	w.id = wq__find(m, hash, key, len);
-	if (w.id) {
-		w.holds = wq__entry_state(wq__entry_at(m, w.id)) & WQ_STATE_DIRTY ? 2 : 1;
+	wq__promote_all(m, wq__now(m));
+	id = wq__find(m, hash, key, len);
+	if (id)
+		bits = wq__entry_at(m, id)->bits;
+	if (bits & (WQ_STATE_QUEUED | WQ_STATE_RUNNING)) {
+		struct wq__watcher w = {.what = FOR_KEY,
+		                        .id = id,
+		                        .holds = bits & WQ_STATE_DIRTY ? 2 : 1};
+
 		rc = watch(m, &w, deadline_ns);
 	}
 	wq__lock_release(&m->lock);
 	return rc;
 }
 
-/* Refuse adds from now on, and let every Get see it. */
-static void shut(struct wq__memory *m)
+/*
+ * Refuse adds from now on, and let every Get see it. What is due is ready; what
+ * waits is dropped, or queued, or waited for. The lock is let go of meanwhile.
+ */
+static void shut(struct wq__memory *m, enum wq_waiting waiting)
 {
+	wq__promote_all(m, wq__now(m));
 	if (m->flags & WQ__SHUT)
 		return;
 	m->flags |= WQ__SHUT;
+	if (waiting == WQ_WAITING_WAIT)
+		m->flags |= WQ__PATIENT;
 	wq__wake_all_gets(m);
 	if (m->flags & WQ__FD)
 		wq__fd_signal(m);
+	if (waiting == WQ_WAITING_RUN)
+		wq__promote_all(m, WQ_NEVER - 1);
+	if (waiting != WQ_WAITING_WAIT && !WQ__BUG(DROP_FORGETS))
+		wq__drop_waiting(m);
 }
 
 int wq__mem_shutdown(void *state)
@@ -142,7 +179,14 @@ int wq__mem_shutdown(void *state)
 	struct wq__memory *m = state;
 
 	wq__lock_acquire(&m->lock);
-	shut(m);
+	shut(m, WQ_WAITING_DROP);
+	if (m->flags & WQ__PATIENT) {
+		m->flags &= ~(uint32_t)WQ__PATIENT;
+		wq__drop_waiting(m);
+		wq__wake_all_gets(m);
+		if (m->flags & WQ__FD)
+			wq__fd_signal(m);
+	}
 	for (struct wq__watcher *w = m->watchers; w; w = w->next) {
 		if (w->what == FOR_DRAIN && !WQ__BUG(SHUTDOWN_KEEPS_DRAIN)) {
 			w->interrupted = true;
@@ -173,14 +217,16 @@ int wq__mem_drain(void *state, int64_t deadline_ns, const wq_drain_options *opti
 	int rc = WQ_OK;
 
 	wq__lock_acquire(&m->lock);
-	shut(m);
-	if (!wq__idle(m))
+	shut(m, options ? options->waiting : WQ_WAITING_DROP);
+	if (m->flags & WQ__PATIENT ? !wq__finished(m) : !wq__idle(m))
 		rc = watch(m, &w, deadline_ns);
 	if (report)
 		*report = (wq_report){
 		    .queued = m->nready,
 		    .running = m->nrunning,
 		    .dirty = m->ndirty,
+		    .waiting = m->nwaiting,
+		    .dropped = m->ndropped,
 		};
 	if (rc != WQ_OK && options && options->left) {
 		int64_t shown = wq__walk_locked(m, options->left, options->ctx);

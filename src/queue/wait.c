@@ -14,6 +14,7 @@
  * picks the next.
  */
 #include "queue/memory.h"
+#include "time/clock.h"
 
 enum { LONG_HOLD_NS = 20000 };
 
@@ -36,6 +37,8 @@ static void unlink_waiter(struct wq__memory *m, struct wq__waiter *w)
 		m->gets = w->next;
 	if (w->next)
 		w->next->prev = w->prev;
+	if (m->leader == w)
+		m->leader = NULL;
 }
 
 /* Take it off the list and mark it; true: it sleeps in the kernel. */
@@ -52,8 +55,21 @@ struct wq__waiter *wq__pick_slow(struct wq__memory *m)
 {
 	struct wq__waiter *w = m->gets;
 	uint32_t keys = m->nready < m->width ? m->nready : m->width;
+	/* Somebody has to sleep until the next due time. */
+	bool leaderless =
+	    m->flags & WQ__TIMED && !m->leader && m->inflight == 0 && !WQ__BUG(LEADER_LOST);
 
-	if (m->inflight >= keys)
+	if (m->inflight >= keys && !leaderless)
+		return NULL;
+	return release(m, w) ? w : NULL;
+}
+
+/* The next due time has become earlier: the leader has to look again. */
+struct wq__waiter *wq__rouse_leader(struct wq__memory *m)
+{
+	struct wq__waiter *w = m->leader;
+
+	if (!w || m->next_due_ns >= m->leader_until_ns || WQ__BUG(EARLIER_NO_WAKE))
 		return NULL;
 	return release(m, w) ? w : NULL;
 }
@@ -69,17 +85,6 @@ void wq__wake_all_gets(struct wq__memory *m)
 		if (WQ__BUG(SHUTDOWN_WAKES_ONE))
 			return;
 	}
-}
-
-/* CLOCK_MONOTONIC's time of a deadline on the queue's clock. */
-int64_t wq__park_deadline(struct wq__memory *m, int64_t deadline_ns)
-{
-	if (m->real_clock || deadline_ns == WQ_NEVER)
-		return deadline_ns;
-	/* A clock that moves in steps wakes the sleepers itself. */
-	if (m->clock.watch)
-		return WQ_NEVER;
-	return wq_time_add(wq__clock_now(), deadline_ns - wq__now(m));
 }
 
 static void adapt_spin(struct wq__memory *m, bool paid)
@@ -121,12 +126,20 @@ static uint32_t spin_budget(const struct wq__memory *m, int64_t deadline_ns)
 static enum woken sleep_get(struct wq__memory *m, int64_t deadline_ns)
 {
 	struct wq__waiter w = {.interrupted = false}, *nobody = NULL;
-	int64_t until = wq__park_deadline(m, deadline_ns);
-	uint32_t pauses = spin_budget(m, deadline_ns);
+	int64_t until = deadline_ns;
+	uint32_t pauses;
 	bool spun, paid, in_time;
 
 	wq__parker_init(&w.parker);
 	link_waiter(m, &w);
+	if (m->flags & WQ__TIMED && !m->leader) {
+		m->leader = &w;
+		m->leader_until_ns = m->next_due_ns;
+		if (until > m->next_due_ns)
+			until = m->next_due_ns;
+	}
+	pauses = spin_budget(m, until);
+	until = wq__clock_deadline(&m->clock, until);
 	m->inside++;
 	spun = pauses > 0 &&
 	       atomic_compare_exchange_strong_explicit(&m->spinner, &nobody, &w,
@@ -159,9 +172,13 @@ int wq__await_ready(struct wq__memory *m, int64_t deadline_ns)
 	bool unchecked = false;
 
 	for (;;) {
+		if (m->nready == 0 && wq__tick(m) >= 0 && m->nready == 0 && m->due_left) {
+			wq__breathe(m);
+			continue;
+		}
 		if (m->nready > 0 && !unchecked)
 			return WQ_OK;
-		if (m->flags & WQ__SHUT)
+		if (m->flags & WQ__SHUT && (!(m->flags & WQ__PATIENT) || wq__finished(m)))
 			return WQ_ESHUTDOWN;
 		if (deadline_ns == WQ_NOWAIT) {
 			wq__fd_clear(m);
@@ -187,6 +204,7 @@ int wq__await_ready(struct wq__memory *m, int64_t deadline_ns)
 int wq__mem_interrupt(void *state, int n)
 {
 	struct wq__memory *m = state;
+	struct wq__waiter *lead;
 
 	wq__lock_acquire(&m->lock);
 
@@ -204,7 +222,10 @@ int wq__mem_interrupt(void *state, int n)
 	}
 	if (!WQ__BUG(INTERRUPT_LOST))
 		m->interrupts = n > INT_MAX - kept ? INT_MAX : m->interrupts + (uint32_t)n;
+	/* The leader may be among them. */
+	lead = wq__pick(m);
 	wq__lock_release(&m->lock);
+	wq__wake(lead);
 	return kept;
 }
 

@@ -1,0 +1,152 @@
+/* Taking keys back, and moving those that wait. */
+#include "queue/memory.h"
+
+/* Out of the table and gone; what stands beside it learns that. It is in no line. */
+void wq__forget_key(struct wq__memory *m, struct wq__entry *e, uint64_t slot)
+{
+	wq__place at;
+
+	if (e->bits & WQ__BESIDE) {
+		uint32_t other = wq__find_copy(m, e->hash, e->key, wq__entry_len(e),
+		                               (e->bits & WQ__REMINDER) ^ WQ__REMINDER);
+
+		wq__entry_at(m, other)->bits &= (uint8_t)~WQ__BESIDE;
+	}
+	wq__table_find(&m->table, slot, &at);
+	wq__table_remove(&m->table, at);
+	wq__slab_free(&m->slab, (uint32_t)slot);
+}
+
+static void unlink_line(struct wq__memory *m, const struct wq__entry *e, uint32_t id)
+{
+	uint32_t next = e->u.line.next, prev = id == m->head ? 0 : e->u.line.prev;
+
+	if (prev)
+		wq__entry_at(m, prev)->u.line.next = next;
+	else
+		m->head = next;
+	if (next)
+		wq__entry_at(m, next)->u.line.prev = prev;
+	else
+		m->tail = prev;
+	/* The scout starts anew: it may stand on this very key. */
+	m->scout_ahead = 0;
+}
+
+static void cancel_queued(struct wq__memory *m, struct wq__entry *e, uint64_t slot)
+{
+	m->nready--;
+	if (m->flags & WQ__ORDERED && !m->order.remove) {
+		/* Its memory stays until the order pops it. */
+		if (e->bits & WQ__BESIDE) {
+			uint32_t other =
+			    wq__find_copy(m, e->hash, e->key, wq__entry_len(e), WQ__REMINDER);
+
+			wq__entry_at(m, other)->bits &= (uint8_t)~WQ__BESIDE;
+		}
+		wq__entry_set_state(e, WQ_STATE_QUEUED | WQ__CANCELLED);
+		m->nghosts++;
+		return;
+	}
+	if (m->flags & WQ__ORDERED)
+		m->order.remove(m->order.ctx, &e->u.node);
+	else
+		unlink_line(m, e, (uint32_t)slot);
+	wq__forget_key(m, e, slot);
+}
+
+static void cancel_held(struct wq__memory *m, struct wq__entry *e)
+{
+	if (e->bits & WQ_STATE_DIRTY)
+		m->ndirty--;
+	if (e->bits & WQ_STATE_WAITING)
+		wq__unwait(m, e);
+	wq__entry_set_state(e, WQ_STATE_RUNNING | WQ__CANCELLED | (e->bits & WQ__BESIDE));
+}
+
+/* The bits that it found in the key and its reminder; 0: nothing is there. */
+static unsigned cancel_all(struct wq__memory *m, uint32_t hash, uint32_t id, uint32_t reminder)
+{
+	unsigned found = 0;
+
+	if (reminder) {
+		struct wq__entry *r = wq__entry_at(m, reminder);
+
+		found |= WQ_STATE_WAITING;
+		wq__unwait(m, r);
+		wq__forget_key(m, r, (uint64_t)hash << 32 | reminder);
+	}
+	if (!id)
+		return found;
+
+	struct wq__entry *e = wq__entry_at(m, id);
+	uint64_t slot = (uint64_t)hash << 32 | id;
+
+	found |= wq__entry_state(e) & WQ__PUBLIC;
+	if (e->bits & WQ_STATE_RUNNING) {
+		cancel_held(m, e);
+	} else if (e->bits & WQ_STATE_QUEUED) {
+		cancel_queued(m, e, slot);
+	} else {
+		wq__unwait(m, e);
+		wq__forget_key(m, e, slot);
+	}
+	return found;
+}
+
+int wq__mem_cancel(void *state, const void *key, size_t len, int64_t deadline_ns)
+{
+	struct wq__memory *m = state;
+	struct wq__wakes wakes;
+	uint32_t hash = wq__hash_of(m, key, len);
+	int rc = WQ_ENOTFOUND;
+
+	wq__lock_acquire(&m->lock);
+	wq__promote_all(m, wq__now(m));
+
+	uint32_t id = wq__find(m, hash, key, len);
+	uint32_t reminder = wq__find_copy(m, hash, key, len, WQ__REMINDER);
+
+	if (id || reminder) {
+		rc = (int)cancel_all(m, hash, id, reminder);
+		if (m->flags & (WQ__WATCHED | WQ__PATIENT))
+			wq__watch_hold_end(m, id, WQ__TAKEN_BACK, !(rc & WQ_STATE_RUNNING));
+	}
+	if (rc > 0 && rc & WQ_STATE_RUNNING && deadline_ns != WQ_NOWAIT) {
+		int waited = wq__watch_hold(m, id, deadline_ns);
+
+		rc = waited < 0 ? waited : rc;
+	}
+	wq__pick_many(m, &wakes);
+	wq__lock_release(&m->lock);
+	wq__wake_many(&wakes);
+	return rc;
+}
+
+int wq__mem_reschedule(void *state, const void *key, size_t len, int64_t due_ns)
+{
+	struct wq__memory *m = state;
+	struct wq__wakes wakes;
+	uint32_t hash = wq__hash_of(m, key, len), id;
+	int rc = WQ_ENOTFOUND;
+
+	wq__lock_acquire(&m->lock);
+	wq__promote_all(m, wq__now(m));
+	id = wq__find(m, hash, key, len);
+	if (!id || !(wq__entry_at(m, id)->bits & WQ_STATE_WAITING))
+		id = wq__find_copy(m, hash, key, len, WQ__REMINDER);
+	if (id)
+		rc = wq__rewait(m, wq__entry_at(m, id), (uint64_t)hash << 32 | id, due_ns);
+	/* It may be due at once, or earlier than the leader sleeps, or never. */
+	wq__tick(m);
+	if (m->flags & WQ__PATIENT)
+		wq__watch_hold_end(m, 0, WQ__ENDED, false);
+	wq__pick_many(m, &wakes);
+
+	struct wq__waiter *w = wq__rouse_leader(m);
+
+	wq__lock_release(&m->lock);
+	wq__wake_many(&wakes);
+	wq__wake(w);
+	return rc;
+}

@@ -1,0 +1,379 @@
+/*
+ * Keys that wait for their time. Their slots stand in the agenda; one that is
+ * popped counts only if the table still holds it, waiting, with that due time:
+ * whoever moves or cancels a key just lets the old reference die.
+ *
+ * A key that comes due takes its place in line by its due time. FIFO holds only
+ * if all that is due is in line before anything else enters, so adds promote
+ * first. One hold of the lock moves a bounded number of references; while more
+ * are due than that, what wants to enter the line becomes a reference due now.
+ */
+#include "queue/memory.h"
+
+enum { PROMOTE_MAX = 1000 }; /* references moved in one hold of the lock */
+
+/* The agenda has changed: when is the next one due, and who has to know? */
+static void look_ahead(struct wq__memory *m)
+{
+	int64_t next = wq__agenda_next(&m->agenda);
+
+	if (next == m->next_due_ns)
+		return;
+	m->next_due_ns = next;
+	if (next == WQ_NEVER)
+		m->flags &= ~(uint32_t)WQ__TIMED;
+	else
+		m->flags |= WQ__TIMED;
+	if (m->flags & WQ__FD)
+		wq__fd_due(m);
+}
+
+/* ---- waiting ------------------------------------------------------------- */
+
+static bool is_waiting_for(const struct wq__memory *m, wq__ref ref)
+{
+	wq__place at;
+
+	if (!wq__table_find(&m->table, ref.what, &at))
+		return false;
+
+	const struct wq__entry *e = wq__entry_at(m, (uint32_t)ref.what);
+
+	return (e->bits & WQ_STATE_WAITING) && e->added_ns == ref.due_ns;
+}
+
+static bool alive(const void *owner, wq__ref ref)
+{
+	return is_waiting_for(owner, ref);
+}
+
+/* It waits from now on. False: out of memory, and nothing has changed. */
+static bool begin_wait(struct wq__memory *m, struct wq__entry *e, uint64_t slot, int64_t due_ns)
+{
+	if (due_ns != WQ_NEVER && wq__agenda_insert(&m->agenda, wq__now(m),
+	                                            (wq__ref){.due_ns = due_ns, .what = slot}) < 0)
+		return false;
+	wq__entry_set_state(e, wq__entry_state(e) | WQ_STATE_WAITING);
+	e->added_ns = due_ns;
+	m->nwaiting++;
+	m->nnever += due_ns == WQ_NEVER;
+	look_ahead(m);
+	return true;
+}
+
+static void count_off(struct wq__memory *m, const struct wq__entry *e)
+{
+	m->nwaiting--;
+	m->nnever -= e->added_ns == WQ_NEVER;
+}
+
+/* It waits no more; its reference dies. */
+void wq__unwait(struct wq__memory *m, struct wq__entry *e)
+{
+	count_off(m, e);
+	wq__entry_set_state(e, wq__entry_state(e) & ~(unsigned)WQ_STATE_WAITING);
+	if (e->added_ns != WQ_NEVER) {
+		wq__agenda_died(&m->agenda, alive, m);
+		look_ahead(m);
+	}
+}
+
+/* It waits for another time. */
+int wq__rewait(struct wq__memory *m, struct wq__entry *e, uint64_t slot, int64_t due_ns)
+{
+	int64_t old = e->added_ns;
+
+	if (due_ns == old)
+		return WQ_MOVED;
+	if (!begin_wait(m, e, slot, due_ns))
+		return WQ_ENOMEM;
+	m->nwaiting--;
+	if (old == WQ_NEVER)
+		m->nnever--;
+	else
+		wq__agenda_died(&m->agenda, alive, m);
+	look_ahead(m);
+	return WQ_MOVED;
+}
+
+/* ---- coming due ---------------------------------------------------------- */
+
+/* To the tail of the line; behind what is due already, even if that is not in line yet. */
+void wq__line_up(struct wq__memory *m, struct wq__entry *e, uint32_t id, int64_t now)
+{
+	if (m->due_left) {
+		int64_t added = e->added_ns;
+
+		wq__entry_set_state(e, wq__entry_state(e) & WQ__BESIDE);
+		if (begin_wait(m, e, (uint64_t)e->hash << 32 | id, now))
+			return;
+		e->added_ns = added;
+	}
+	wq__ready_push(m, e, id, WQ_TAIL);
+}
+
+static void key_due(struct wq__memory *m, struct wq__entry *e, uint32_t id, int64_t due_ns)
+{
+	unsigned state = wq__entry_state(e) & ~(unsigned)WQ_STATE_WAITING;
+
+	e->added_ns = due_ns;
+	if (state & WQ_STATE_RUNNING) {
+		wq__entry_set_state(e, state | WQ_STATE_DIRTY);
+		m->ndirty++;
+	} else {
+		wq__ready_push(m, e, id, WQ_TAIL);
+	}
+}
+
+/* A reminder's time has come: it becomes the key, or an add of it. */
+static void reminder_due(struct wq__memory *m, struct wq__entry *e, uint64_t slot, int64_t due_ns)
+{
+	if (!(e->bits & WQ__BESIDE)) {
+		wq__entry_set_state(e, 0);
+		key_due(m, e, (uint32_t)slot, due_ns);
+		return;
+	}
+
+	uint32_t id = wq__find(m, e->hash, e->key, wq__entry_len(e));
+	struct wq__entry *key = wq__entry_at(m, id);
+
+	wq__forget_key(m, e, slot);
+	if (key->bits & WQ_STATE_WAITING) {
+		wq__unwait(m, key);
+		key_due(m, key, id, due_ns);
+	} else if (key->bits & WQ_STATE_QUEUED) {
+		if (m->order.touch)
+			m->order.touch(m->order.ctx, &key->u.node);
+	} else if (!(key->bits & WQ_STATE_DIRTY)) {
+		key_due(m, key, id, due_ns);
+	}
+}
+
+static void come_due(struct wq__memory *m, wq__ref ref, int64_t now)
+{
+	struct wq__entry *e = wq__entry_at(m, (uint32_t)ref.what);
+	int64_t due = ref.due_ns < now ? ref.due_ns : now;
+
+	count_off(m, e);
+	if (e->bits & WQ__REMINDER)
+		reminder_due(m, e, ref.what, due);
+	else
+		key_due(m, e, (uint32_t)ref.what, due);
+}
+
+/*
+ * Everything that is due until `until` enters the line, in its order; of
+ * more than one hold may move, the first ones. Whoever calls this calls
+ * wq__pick_many() before it unlocks.
+ */
+static void promote_until(struct wq__memory *m, int64_t until, int64_t now)
+{
+	size_t budget = PROMOTE_MAX;
+	enum wq__agenda_pop pop;
+	wq__ref ref;
+
+	m->due_left = false;
+	while ((pop = wq__agenda_pop(&m->agenda, until, &budget, &ref)) == WQ__AGENDA_POPPED) {
+		if (is_waiting_for(m, ref))
+			come_due(m, ref, now);
+		else
+			wq__agenda_buried(&m->agenda);
+	}
+	m->due_left = pop == WQ__AGENDA_AGAIN;
+	look_ahead(m);
+	/* What was left may have been dead. */
+	if (m->flags & WQ__WATCHED && wq__idle(m))
+		wq__watch_hold_end(m, 0, WQ__ENDED, false);
+}
+
+int wq__promote(struct wq__memory *m, int64_t now)
+{
+	promote_until(m, now, now);
+	return m->due_left;
+}
+
+/* The same for all of it, in as many holds as it takes. */
+void wq__promote_all(struct wq__memory *m, int64_t until)
+{
+	while (m->flags & WQ__TIMED && m->next_due_ns <= until) {
+		promote_until(m, until, wq__now(m));
+		wq__breathe(m);
+	}
+}
+
+/* ---- shutdown ------------------------------------------------------------ */
+
+static void drop(struct wq__memory *m, struct wq__entry *e, uint64_t slot)
+{
+	count_off(m, e);
+	m->ndropped++;
+	wq__entry_set_state(e, wq__entry_state(e) & ~(unsigned)WQ_STATE_WAITING);
+	if (!(e->bits & WQ_STATE_RUNNING))
+		wq__forget_key(m, e, slot);
+}
+
+/* Those that never come due have no reference; they are looked for in the table. */
+static void drop_never(struct wq__memory *m)
+{
+	uint64_t from = 0;
+
+	while (m->nnever > 0) {
+		wq__iter it = wq__table_iter(&m->table, from);
+		uint64_t found[64], slot;
+		size_t n = 0, looked = 0;
+
+		while (n < 64 && looked++ < PROMOTE_MAX && (slot = wq__iter_next(&it)) != 0) {
+			const struct wq__entry *e = wq__entry_at(m, (uint32_t)slot);
+
+			from = slot + 1;
+			if (e->bits & WQ_STATE_WAITING && e->added_ns == WQ_NEVER)
+				found[n++] = slot;
+		}
+		for (size_t i = 0; i < n; i++)
+			drop(m, wq__entry_at(m, (uint32_t)found[i]), found[i]);
+		wq__breathe(m);
+	}
+}
+
+/* The queue is shut: nothing new comes to wait. In bounded holds. */
+void wq__drop_waiting(struct wq__memory *m)
+{
+	while (m->nwaiting > m->nnever || m->flags & WQ__TIMED) {
+		size_t budget = PROMOTE_MAX;
+		wq__ref ref;
+
+		while (wq__agenda_pop(&m->agenda, WQ_NEVER, &budget, &ref) == WQ__AGENDA_POPPED) {
+			if (is_waiting_for(m, ref))
+				drop(m, wq__entry_at(m, (uint32_t)ref.what), ref.what);
+			else
+				wq__agenda_buried(&m->agenda);
+		}
+		look_ahead(m);
+		wq__breathe(m);
+	}
+	drop_never(m);
+}
+
+/* ---- add_with ------------------------------------------------------------ */
+
+/* A copy waits already. */
+static int merge(struct wq__memory *m, struct wq__entry *e, uint64_t slot, int64_t due_ns,
+                 enum wq_policy policy)
+{
+	int64_t old = e->added_ns;
+
+	if (policy == WQ_KEEP || (policy == WQ_MAX && due_ns <= old) ||
+	    ((policy == WQ_MIN || policy == WQ_REMIND) && due_ns >= old))
+		return WQ_KEPT;
+	return wq__rewait(m, e, slot, due_ns);
+}
+
+/* A new entry that waits: the key, or its reminder beside `key`. */
+static int wait_new(struct wq__memory *m, uint32_t hash, const void *key, size_t len,
+                    int64_t due_ns, unsigned apart, uint32_t beside)
+{
+	struct wq__entry *e;
+	uint64_t slot;
+	uint32_t id;
+
+	if (m->max_keys > 0 && m->table.n - m->nghosts >= m->max_keys)
+		return WQ_EFULL;
+	e = wq__slab_alloc(&m->slab, wq__entry_size(len, m->room), &id);
+	if (!e)
+		return WQ_ENOMEM;
+	slot = (uint64_t)hash << 32 | id;
+	wq__entry_init(e, hash, key, len);
+	if (m->room > 0)
+		memset((char *)e + wq__entry_room_offset(len), 0, m->room);
+	e->bits |= (uint8_t)apart;
+	if (wq__table_insert(&m->table, wq__table_seek(&m->table, slot), slot) < 0)
+		goto no_slot;
+	if (!begin_wait(m, e, slot, due_ns))
+		goto no_wait;
+	if (beside) {
+		e->bits |= WQ__BESIDE;
+		wq__entry_at(m, beside)->bits |= WQ__BESIDE;
+	}
+	return WQ_WAITING;
+no_wait:;
+	wq__place at;
+
+	wq__table_find(&m->table, slot, &at);
+	wq__table_remove(&m->table, at);
+no_slot:
+	wq__slab_free(&m->slab, id);
+	return WQ_ENOMEM;
+}
+
+static int add_later(struct wq__memory *m, uint32_t hash, const void *key, size_t len,
+                     int64_t due_ns, enum wq_policy policy)
+{
+	unsigned apart = policy == WQ_REMIND ? WQ__REMINDER : 0;
+	uint32_t id = wq__find_copy(m, hash, key, len, apart);
+	struct wq__entry *e;
+
+	if (!id)
+		return wait_new(m, hash, key, len, due_ns, apart,
+		                wq__find_copy(m, hash, key, len, apart ^ WQ__REMINDER));
+	e = wq__entry_at(m, id);
+	if (e->bits & WQ_STATE_WAITING)
+		return merge(m, e, (uint64_t)hash << 32 | id, due_ns, policy);
+	if (e->bits & (WQ_STATE_QUEUED | WQ_STATE_DIRTY)) {
+		if (e->bits & WQ_STATE_QUEUED && m->order.touch)
+			m->order.touch(m->order.ctx, &e->u.node);
+		return WQ_MERGED;
+	}
+	return begin_wait(m, e, (uint64_t)hash << 32 | id, due_ns) ? WQ_WAITING : WQ_ENOMEM;
+}
+
+/* Somebody has to wake up for the next due time: the leader earlier, or a new one. */
+static struct wq__waiter *lead(struct wq__memory *m)
+{
+	if (m->leader && m->next_due_ns < m->leader_until_ns && !WQ__BUG(EARLIER_NO_WAKE))
+		return wq__rouse_leader(m);
+	return wq__pick(m);
+}
+
+int wq__mem_add_with(void *state, const void *key, size_t len, const wq_add_options *o)
+{
+	struct wq__memory *m = state;
+	struct wq__wakes wakes;
+	struct wq__waiter *w;
+	uint32_t hash = wq__hash_of(m, key, len);
+	int64_t now, due;
+	int rc;
+
+	wq__lock_acquire(&m->lock);
+	now = wq__now(m);
+	due = o->at_ns > 0 ? o->at_ns : wq_time_add(now, o->after_ns);
+	wq__promote_all(m, now);
+	/* That may have taken a while. */
+	now = wq__now(m);
+	if (m->flags & WQ__SHUT) {
+		wq__lock_release(&m->lock);
+		return WQ_ESHUTDOWN;
+	}
+	if (due <= now) {
+		wq__lock_release(&m->lock);
+		return wq__mem_add(m, key, len);
+	}
+	rc = add_later(m, hash, key, len, due, o->policy);
+	wq__pick_many(m, &wakes);
+	w = lead(m);
+	wq__lock_release(&m->lock);
+	wq__wake_many(&wakes);
+	wq__wake(w);
+	return rc;
+}
+
+int64_t wq__mem_next_deadline(void *state)
+{
+	struct wq__memory *m = state;
+
+	wq__lock_acquire(&m->lock);
+
+	int64_t next = m->next_due_ns;
+
+	wq__lock_release(&m->lock);
+	return next;
+}
