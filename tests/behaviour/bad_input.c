@@ -160,7 +160,7 @@ struct bad {
 	X(drain_until_null, WQ_EINVAL, wq_drain_until(NULL, 0, NULL, NULL))                        \
 	X(drain_until_negative, WQ_EINVAL, wq_drain_until(s->q, -1, NULL, NULL))                   \
 	X(drain_until_reserved, WQ_EINVAL,                                                         \
-	  wq_drain_until(s->q, 0, &(wq_drain_options){.reserved = {0, 0, 0, 1}}, NULL))            \
+	  wq_drain_until(s->q, 0, &(wq_drain_options){.reserved = {0, 0, 1}}, NULL))               \
 	X(drain_for_null, WQ_EINVAL, wq_drain_for(NULL, 0, NULL))                                  \
 	X(len_null, WQ_EINVAL, wq_len(NULL))                                                       \
 	X(state_null, WQ_EINVAL, wq_state(NULL, "a", 1))                                           \

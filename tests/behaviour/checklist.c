@@ -1,6 +1,6 @@
 /*
  * client-go's own tests of its queue, by their names, as far as they need no
- * delay, limiter or metrics. Two of them run with both ways to stop.
+ * limiter or metrics. Two of them run with both ways to stop.
  */
 #include "../support/support.h"
 
@@ -362,6 +362,99 @@ static void GarbageCollection(void **state)
 	IS(count_keys(f->q), 0);
 }
 
+/* ---- Delaying ---------------------------------------------------------------- */
+
+static void step(struct fixture *f, int64_t ms)
+{
+	IS(wq_manual_clock_advance(f->mc, ms * WQ_MILLISECOND), WQ_OK);
+}
+
+static int add_after(struct fixture *f, const char *key, int64_t ms)
+{
+	return wq_add_after(f->q, key, strlen(key), ms * WQ_MILLISECOND);
+}
+
+/* Nothing is ready, and nothing more appears. */
+static void nothing_more(struct fixture *f)
+{
+	IS(wq_len(f->q), 0);
+	step(f, 10000);
+	IS(wq_len(f->q), 0);
+	IS(wq_next_deadline(f->q), WQ_NEVER);
+	IS(count_keys(f->q), 0);
+}
+
+static void SimpleQueue(void **state)
+{
+	struct fixture *f = *state;
+
+	IS(add_after(f, "foo", 50), WQ_WAITING);
+	IS(wq_len(f->q), 0);
+	step(f, 60);
+	IS(wq_len(f->q), 1);
+	take_is(f->q, "foo", WQ_OK);
+	nothing_more(f);
+}
+
+static void Deduping(void **state)
+{
+	struct fixture *f = *state;
+
+	IS(add_after(f, "foo", 50), WQ_WAITING);
+	IS(add_after(f, "foo", 70), WQ_KEPT);
+	IS(wq_len(f->q), 0);
+	step(f, 60);
+	IS(wq_len(f->q), 1);
+	take_is(f->q, "foo", WQ_OK);
+	step(f, 20); /* the later of the two does not show up */
+	nothing_more(f);
+
+	IS(add_after(f, "foo", 50), WQ_WAITING);
+	IS(add_after(f, "foo", 30), WQ_MOVED);
+	IS(wq_len(f->q), 0);
+	step(f, 40);
+	IS(wq_len(f->q), 1);
+	take_is(f->q, "foo", WQ_OK);
+	step(f, 20);
+	nothing_more(f);
+}
+
+static void AddTwoFireEarly(void **state)
+{
+	struct fixture *f = *state;
+
+	IS(add_after(f, "foo", 1000), WQ_WAITING);
+	IS(add_after(f, "bar", 50), WQ_WAITING);
+	IS(wq_len(f->q), 0);
+	step(f, 60);
+	IS(wq_len(f->q), 1);
+	take_is(f->q, "bar", WQ_OK);
+	IS(add_after(f, "baz", 2000), WQ_WAITING);
+	step(f, 1000);
+	IS(wq_len(f->q), 1);
+	take_is(f->q, "foo", WQ_OK);
+	step(f, 2000);
+	IS(wq_len(f->q), 1);
+	take_is(f->q, "baz", WQ_OK);
+	nothing_more(f);
+}
+
+static void CopyShifting(void **state)
+{
+	struct fixture *f = *state;
+
+	IS(add_after(f, "foo", 1000), WQ_WAITING);
+	IS(add_after(f, "bar", 500), WQ_WAITING);
+	IS(add_after(f, "baz", 250), WQ_WAITING);
+	IS(wq_len(f->q), 0);
+	step(f, 2000);
+	IS(wq_len(f->q), 3);
+	take_is(f->q, "baz", WQ_OK);
+	take_is(f->q, "bar", WQ_OK);
+	take_is(f->q, "foo", WQ_OK);
+	nothing_more(f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -378,6 +471,10 @@ int main(void)
 	    WITH_FIXTURE(ForceQueueShutdownUsingShutDown),
 	    WITH_FIXTURE(QueueDrainageUsingShutDownWithDrainWithDirtyItem),
 	    WITH_FIXTURE(GarbageCollection),
+	    WITH_FIXTURE(SimpleQueue),
+	    WITH_FIXTURE(Deduping),
+	    WITH_FIXTURE(AddTwoFireEarly),
+	    WITH_FIXTURE(CopyShifting),
 	};
 
 	return cmocka_run_group_tests_name("client-go's checklist", tests, NULL, NULL);

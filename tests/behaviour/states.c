@@ -5,9 +5,19 @@
  */
 #include "../support/support.h"
 
-enum { ABSENT = 0, Q = WQ_STATE_QUEUED, R = WQ_STATE_RUNNING, RD = R | WQ_STATE_DIRTY };
+enum {
+	ABSENT = 0,
+	Q = WQ_STATE_QUEUED,
+	R = WQ_STATE_RUNNING,
+	W = WQ_STATE_WAITING,
+	RD = R | WQ_STATE_DIRTY,
+	RW = R | W,
+};
 
-enum call { ADD, DONE, TAIL, HEAD, NEXT, EXTEND, LOST, GET, SHUTDOWN };
+/* AFTER and MOVE (wq_reschedule()) ask for an earlier time than the copy that waits has. */
+enum call { ADD, AFTER, DUE, CANCEL, MOVE, DONE, TAIL, HEAD, NEXT, EXTEND, LOST, GET, SHUTDOWN };
+
+static const int64_t wait_ns = WQ_SECOND, earlier_ns = WQ_SECOND / 2;
 
 /*
  * `old`: the call is made with an item whose hold is over, which every state
@@ -28,26 +38,65 @@ static const struct cell cells[] = {
     {"add, queued", ADD, Q, false, WQ_MERGED, Q, 1},
     {"add, running", ADD, R, false, WQ_MARKED, RD, 0},
     {"add, running and dirty", ADD, RD, false, WQ_MERGED, RD, 0},
+    {"add, waiting", ADD, W, false, WQ_QUEUED, Q, 0},
+    {"add, running and waiting", ADD, RW, false, WQ_MARKED, RD, 0},
+
+    {"add_after, absent", AFTER, ABSENT, false, WQ_WAITING, W, 0},
+    {"add_after, waiting", AFTER, W, false, WQ_MOVED, W, 0},
+    {"add_after, queued", AFTER, Q, false, WQ_MERGED, Q, 1},
+    {"add_after, running", AFTER, R, false, WQ_WAITING, RW, 0},
+    {"add_after, running and dirty", AFTER, RD, false, WQ_MERGED, RD, 0},
+    {"add_after, running and waiting", AFTER, RW, false, WQ_MOVED, RW, 0},
+
+    {"comes due, absent", DUE, ABSENT, false, WQ_OK, ABSENT, 0},
+    {"comes due, waiting", DUE, W, false, WQ_OK, Q, 0},
+    {"comes due, queued", DUE, Q, false, WQ_OK, Q, 0},
+    {"comes due, running", DUE, R, false, WQ_OK, R, 0},
+    {"comes due, running and dirty", DUE, RD, false, WQ_OK, RD, 0},
+    {"comes due, running and waiting", DUE, RW, false, WQ_OK, RD, 0},
+
+    {"cancel, absent", CANCEL, ABSENT, true, WQ_ENOTFOUND, ABSENT, 0},
+    {"cancel, waiting", CANCEL, W, false, W, ABSENT, 0},
+    {"cancel, queued", CANCEL, Q, false, Q, ABSENT, 0},
+    {"cancel, running", CANCEL, R, false, R, R, 0},
+    {"cancel, running and dirty", CANCEL, RD, false, RD, R, 0},
+    {"cancel, running and waiting", CANCEL, RW, false, RW, R, 0},
+
+    {"reschedule, absent", MOVE, ABSENT, true, WQ_ENOTFOUND, ABSENT, 0},
+    {"reschedule, waiting", MOVE, W, false, WQ_MOVED, W, 0},
+    {"reschedule, queued", MOVE, Q, true, WQ_ENOTFOUND, Q, 0},
+    {"reschedule, running", MOVE, R, true, WQ_ENOTFOUND, R, 0},
+    {"reschedule, running and dirty", MOVE, RD, true, WQ_ENOTFOUND, RD, 0},
+    {"reschedule, running and waiting", MOVE, RW, false, WQ_MOVED, RW, 0},
 
     {"done, absent", DONE, ABSENT, true, WQ_ESTALE, ABSENT, 0},
     {"done, queued", DONE, Q, true, WQ_ESTALE, Q, 0},
     {"done, running", DONE, R, false, WQ_OK, ABSENT, 0},
     {"done, running and dirty", DONE, RD, false, WQ_QUEUED, Q, 0},
+    {"done, waiting", DONE, W, true, WQ_ESTALE, W, 0},
+    {"done, running and waiting", DONE, RW, false, WQ_WAITING, W, 0},
     {"done of an old hold, running", DONE, R, true, WQ_ESTALE, R, 0},
+    {"done of an old hold, running and waiting", DONE, RW, true, WQ_ESTALE, RW, 0},
     {"done of an old hold, running and dirty", DONE, RD, true, WQ_ESTALE, RD, 0},
 
     {"requeue to the tail, absent", TAIL, ABSENT, true, WQ_ESTALE, ABSENT, 0},
     {"requeue to the tail, queued", TAIL, Q, true, WQ_ESTALE, Q, 0},
     {"requeue to the tail, running", TAIL, R, false, WQ_QUEUED, Q, 0},
     {"requeue to the tail, running and dirty", TAIL, RD, false, WQ_QUEUED, Q, 0},
+    {"requeue to the tail, waiting", TAIL, W, true, WQ_ESTALE, W, 0},
+    {"requeue to the tail, running and waiting", TAIL, RW, false, WQ_QUEUED, Q, 0},
     {"requeue to the tail of an old hold, running", TAIL, R, true, WQ_ESTALE, R, 0},
+    {"requeue to the tail of an old hold, running and waiting", TAIL, RW, true, WQ_ESTALE, RW, 0},
     {"requeue to the tail of an old hold, running and dirty", TAIL, RD, true, WQ_ESTALE, RD, 0},
 
     {"requeue to the head, absent", HEAD, ABSENT, true, WQ_ESTALE, ABSENT, 0},
     {"requeue to the head, queued", HEAD, Q, true, WQ_ESTALE, Q, 0},
     {"requeue to the head, running", HEAD, R, false, WQ_QUEUED, Q, 0},
     {"requeue to the head, running and dirty", HEAD, RD, false, WQ_QUEUED, Q, 0},
+    {"requeue to the head, waiting", HEAD, W, true, WQ_ESTALE, W, 0},
+    {"requeue to the head, running and waiting", HEAD, RW, false, WQ_QUEUED, Q, 0},
     {"requeue to the head of an old hold, running", HEAD, R, true, WQ_ESTALE, R, 0},
+    {"requeue to the head of an old hold, running and waiting", HEAD, RW, true, WQ_ESTALE, RW, 0},
     {"requeue to the head of an old hold, running and dirty", HEAD, RD, true, WQ_ESTALE, RD, 0},
 
     /* next finds "last" in line, behind which a dirty key goes */
@@ -55,31 +104,44 @@ static const struct cell cells[] = {
     {"next, queued", NEXT, Q, true, WQ_ESTALE, Q, 0},
     {"next, running", NEXT, R, false, WQ_OK, ABSENT, 0},
     {"next, running and dirty", NEXT, RD, false, WQ_OK, Q, 0},
+    {"next, waiting", NEXT, W, true, WQ_ESTALE, W, 0},
+    {"next, running and waiting", NEXT, RW, false, WQ_OK, W, 0},
     {"next of an old hold, running", NEXT, R, true, WQ_ESTALE, R, 0},
+    {"next of an old hold, running and waiting", NEXT, RW, true, WQ_ESTALE, RW, 0},
     {"next of an old hold, running and dirty", NEXT, RD, true, WQ_ESTALE, RD, 0},
 
     {"extend, absent", EXTEND, ABSENT, true, WQ_ESTALE, ABSENT, 0},
     {"extend, queued", EXTEND, Q, true, WQ_ESTALE, Q, 0},
     {"extend, running", EXTEND, R, false, WQ_OK, R, 0},
     {"extend, running and dirty", EXTEND, RD, false, WQ_OK, RD, 0},
+    {"extend, waiting", EXTEND, W, true, WQ_ESTALE, W, 0},
+    {"extend, running and waiting", EXTEND, RW, false, WQ_OK, RW, 0},
     {"extend of an old hold, running", EXTEND, R, true, WQ_ESTALE, R, 0},
+    {"extend of an old hold, running and waiting", EXTEND, RW, true, WQ_ESTALE, RW, 0},
 
     {"lost, absent", LOST, ABSENT, true, WQ_ESTALE, ABSENT, 0},
     {"lost, queued", LOST, Q, true, WQ_ESTALE, Q, 0},
     {"lost, running", LOST, R, false, 0, R, 0},
     {"lost, running and dirty", LOST, RD, false, 0, RD, 0},
+    {"lost, waiting", LOST, W, true, WQ_ESTALE, W, 0},
+    {"lost, running and waiting", LOST, RW, false, 0, RW, 0},
     {"lost of an old hold, running", LOST, R, true, WQ_ESTALE, R, 0},
+    {"lost of an old hold, running and waiting", LOST, RW, true, WQ_ESTALE, RW, 0},
 
     /* get takes the head: the key if it is in line, "last" otherwise */
     {"get, absent", GET, ABSENT, false, WQ_OK, ABSENT, 0},
     {"get, queued", GET, Q, false, WQ_OK, R, 0},
     {"get, running", GET, R, false, WQ_OK, R, 0},
     {"get, running and dirty", GET, RD, false, WQ_OK, RD, 0},
+    {"get, waiting", GET, W, false, WQ_OK, W, 0},
+    {"get, running and waiting", GET, RW, false, WQ_OK, RW, 0},
 
     {"shutdown, absent", SHUTDOWN, ABSENT, false, WQ_OK, ABSENT, 0},
     {"shutdown, queued", SHUTDOWN, Q, false, WQ_OK, Q, 0},
     {"shutdown, running", SHUTDOWN, R, false, WQ_OK, R, 0},
     {"shutdown, running and dirty", SHUTDOWN, RD, false, WQ_OK, RD, 0},
+    {"shutdown, waiting", SHUTDOWN, W, false, WQ_OK, ABSENT, 0},
+    {"shutdown, running and waiting", SHUTDOWN, RW, false, WQ_OK, R, 0},
 };
 
 /* An order that is a line of at most 8 nodes and counts touches. */
@@ -118,11 +180,21 @@ static void line_touch(void *ctx, wq_node *node)
 	((struct line *)ctx)->touches++;
 }
 
-static int make_call(wq *q, enum call call, wq_item *it)
+static int make_call(struct fixture *f, enum call call, wq_item *it)
 {
+	wq *q = f->q;
+
 	switch (call) {
 	case ADD:
 		return wq_add_str(q, "key");
+	case AFTER:
+		return wq_add_after(q, "key", 3, earlier_ns);
+	case DUE:
+		return wq_manual_clock_advance(f->mc, wait_ns);
+	case CANCEL:
+		return wq_cancel(q, "key", 3);
+	case MOVE:
+		return wq_reschedule(q, "key", 3, START_NS + earlier_ns);
 	case DONE:
 		return wq_done(q, it);
 	case TAIL:
@@ -174,6 +246,24 @@ static void check_line(wq *q, const struct cell *c, wq_item *got)
 	}
 }
 
+/* What done answers for a hold in this state. */
+static int done_of(int bits)
+{
+	return bits == RD ? WQ_QUEUED : bits == RW ? WQ_WAITING : WQ_OK;
+}
+
+/* The key waits, nobody holds it: it comes due when it should, not a nanosecond before. */
+static void check_due(struct fixture *f, enum call call)
+{
+	int64_t left_ns = call == AFTER || call == MOVE ? earlier_ns : wait_ns;
+
+	wq_manual_clock_advance(f->mc, left_ns - 1);
+	IS(state_of(f->q, "key"), W);
+	IS(wq_len(f->q), 0);
+	wq_manual_clock_advance(f->mc, 1);
+	line_is(f->q, "key", NULL);
+}
+
 static void check_cell(void **state)
 {
 	const struct cell *c = *state;
@@ -187,18 +277,22 @@ static void check_cell(void **state)
 	wq_add_str(f.q, "key");
 	get_is(f.q, &old, "key");
 	IS(wq_done(f.q, &old), WQ_OK);
-	if (c->before != ABSENT)
+	if (c->before == W)
+		wq_add_after(f.q, "key", 3, wait_ns);
+	else if (c->before != ABSENT)
 		wq_add_str(f.q, "key");
 	if (c->before & R)
 		get_is(f.q, &held, "key");
 	if (c->before == RD)
 		wq_add_str(f.q, "key");
+	if (c->before == RW)
+		wq_add_after(f.q, "key", 3, wait_ns);
 	IS(state_of(f.q, "key"), c->before);
 	wq_add_str(f.q, "last");
 
 	wq_item it = c->old ? old : held;
 
-	IS(make_call(f.q, c->call, &it), c->answer);
+	IS(make_call(&f, c->call, &it), c->answer);
 	IS(state_of(f.q, "key"), c->after);
 	IS(line.touches, c->touches);
 	if (c->answer < 0)
@@ -221,11 +315,15 @@ static void check_cell(void **state)
 	} else {
 		check_line(f.q, c, &it);
 		if (c->after & R && c->call != GET)
-			IS(wq_done(f.q, &held), c->after == RD ? WQ_QUEUED : WQ_OK);
+			IS(wq_done(f.q, &held), done_of(c->after));
 		if (c->call == GET && c->before & R)
-			IS(wq_done(f.q, &held), c->before == RD ? WQ_QUEUED : WQ_OK);
+			IS(wq_done(f.q, &held), done_of(c->before));
 		if (c->after == RD)
 			line_is(f.q, "key", NULL);
+		if (c->after & W)
+			check_due(&f, c->call);
+		/* no copy of the key is left that would come due later */
+		wq_manual_clock_advance(f.mc, WQ_HOUR);
 		check_whole(f.q, 0, 0);
 	}
 	fixture_close(&f, 0);

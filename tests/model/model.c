@@ -1,6 +1,7 @@
 #include "model.h"
 
 #include <limits.h>
+#include <stdlib.h>
 #include <string.h>
 
 void model_init(struct model *m, enum model_order order, size_t max_keys)
@@ -21,6 +22,16 @@ static void push(struct model *m, int key, enum wq_where where)
 	m->keys[key].state = WQ_STATE_QUEUED;
 }
 
+static void take_out(struct model *m, int key)
+{
+	size_t at = 0;
+
+	while (m->line[at] != key)
+		at++;
+	m->nqueued--;
+	memmove(&m->line[at], &m->line[at + 1], (m->nqueued - at) * sizeof m->line[0]);
+}
+
 static int pop(struct model *m)
 {
 	size_t at = 0;
@@ -36,34 +47,268 @@ static int pop(struct model *m)
 	return key;
 }
 
-int model_add(struct model *m, int key, int64_t now_ns)
+/* A new copy: the key itself or its reminder. */
+static bool room(struct model *m)
+{
+	if (m->max_keys > 0 && m->nkeys >= m->max_keys)
+		return false;
+	m->nkeys++;
+	return true;
+}
+
+static void new_life(struct model *m, int key)
 {
 	struct model_key *k = &m->keys[key];
 
-	if (m->shut)
-		return WQ_ESHUTDOWN;
-	if (k->state == WQ_STATE_QUEUED) {
+	k->touches = 0;
+	k->lives++;
+}
+
+/* ---- waiting ------------------------------------------------------------- */
+
+static void wait_for(struct model *m, struct model_wait_for *copy, int64_t due_ns)
+{
+	*copy = (struct model_wait_for){due_ns, ++m->turns};
+	m->nwaiting++;
+	m->nnever += due_ns == WQ_NEVER;
+}
+
+static void wait_ends(struct model *m, struct model_wait_for *copy)
+{
+	m->nwaiting--;
+	m->nnever -= copy->due_ns == WQ_NEVER;
+	copy->due_ns = 0;
+}
+
+/* The key's own copy waits no more, but for another reason than its time. */
+static void take_back(struct model *m, int key)
+{
+	struct model_key *k = &m->keys[key];
+
+	if (!(k->state & WQ_STATE_WAITING))
+		return;
+	k->state &= ~(unsigned)WQ_STATE_WAITING;
+	k->stirred = m->stirred = true;
+	wait_ends(m, &k->own);
+}
+
+/* What an add does to a key of any state. */
+static int enter(struct model *m, int key, int64_t since_ns)
+{
+	struct model_key *k = &m->keys[key];
+
+	if (k->state & WQ_STATE_QUEUED) {
 		k->touches++;
 		return WQ_MERGED;
 	}
 	if (k->state & WQ_STATE_DIRTY)
 		return WQ_MERGED;
+	take_back(m, key);
 	if (k->state & WQ_STATE_RUNNING) {
 		k->state |= WQ_STATE_DIRTY;
-		k->readded_ns = now_ns;
+		k->readded_ns = since_ns;
 		m->ndirty++;
 		return WQ_MARKED;
 	}
-	if (m->max_keys > 0 && m->nqueued + m->nrunning >= m->max_keys)
-		return WQ_EFULL;
-	*k = (struct model_key){.added_ns = now_ns, .lives = k->lives + 1};
+	k->added_ns = since_ns;
 	push(m, key, WQ_TAIL);
 	return WQ_QUEUED;
 }
 
+static void reminder_due(struct model *m, int key, int64_t since_ns)
+{
+	if (m->keys[key].state == 0)
+		new_life(m, key); /* the reminder becomes the key */
+	else
+		m->nkeys--;
+	enter(m, key, since_ns);
+}
+
+static void own_due(struct model *m, int key, int64_t since_ns)
+{
+	m->keys[key].state &= ~(unsigned)WQ_STATE_WAITING;
+	enter(m, key, since_ns);
+}
+
+struct coming {
+	struct model_wait_for copy;
+	int key;
+	bool is_reminder;
+};
+
+static int by_time(const void *a, const void *b)
+{
+	const struct coming *x = a, *y = b;
+
+	if (x->copy.due_ns != y->copy.due_ns)
+		return x->copy.due_ns < y->copy.due_ns ? -1 : 1;
+	return x->copy.turn < y->copy.turn ? -1 : 1;
+}
+
+/* Everything that is due until then, in its order. */
+static void come_due(struct model *m, int64_t until_ns)
+{
+	static struct coming coming[2 * MODEL_KEYS];
+	size_t n = 0;
+
+	for (int key = 0; m->nwaiting > 0 && key < MODEL_KEYS; key++) {
+		const struct model_key *k = &m->keys[key];
+
+		if (k->own.due_ns > 0 && k->own.due_ns <= until_ns)
+			coming[n++] = (struct coming){k->own, key, false};
+		if (k->reminder.due_ns > 0 && k->reminder.due_ns <= until_ns)
+			coming[n++] = (struct coming){k->reminder, key, true};
+	}
+	if (n > 1)
+		qsort(coming, n, sizeof coming[0], by_time);
+	for (size_t i = 0; i < n; i++) {
+		int key = coming[i].key;
+		struct model_key *k = &m->keys[key];
+		struct model_wait_for *copy = coming[i].is_reminder ? &k->reminder : &k->own;
+		int64_t since =
+		    coming[i].copy.due_ns < m->now_ns ? coming[i].copy.due_ns : m->now_ns;
+
+		if (copy->due_ns == 0)
+			continue; /* one that came before has absorbed it */
+		wait_ends(m, copy);
+		if (coming[i].is_reminder)
+			reminder_due(m, key, since);
+		else
+			own_due(m, key, since);
+	}
+}
+
+void model_clock(struct model *m, int64_t now_ns)
+{
+	m->now_ns = now_ns;
+	come_due(m, now_ns);
+}
+
+static void move(struct model *m, int key, struct model_wait_for *copy, int64_t due_ns)
+{
+	m->keys[key].stirred = m->stirred = true;
+	wait_ends(m, copy);
+	wait_for(m, copy, due_ns);
+	come_due(m, m->now_ns);
+}
+
+static int merge(struct model *m, int key, struct model_wait_for *copy, int64_t due_ns,
+                 enum wq_policy policy)
+{
+	bool later = due_ns >= copy->due_ns;
+
+	switch (policy) {
+	case WQ_KEEP:
+		return WQ_KEPT;
+	case WQ_REPLACE:
+		break;
+	case WQ_MAX:
+		if (due_ns <= copy->due_ns)
+			return WQ_KEPT;
+		break;
+	case WQ_MIN:
+	case WQ_REMIND:
+		if (later)
+			return WQ_KEPT;
+		break;
+	}
+	if (due_ns != copy->due_ns)
+		move(m, key, copy, due_ns);
+	return WQ_MOVED;
+}
+
+/* ---- add ------------------------------------------------------------------ */
+
+int model_add(struct model *m, int key)
+{
+	if (m->shut)
+		return WQ_ESHUTDOWN;
+	if (m->keys[key].state == 0) {
+		if (!room(m))
+			return WQ_EFULL;
+		new_life(m, key);
+	}
+	return enter(m, key, m->now_ns);
+}
+
+int model_add_at(struct model *m, int key, int64_t due_ns, enum wq_policy policy)
+{
+	struct model_key *k = &m->keys[key];
+	struct model_wait_for *copy = policy == WQ_REMIND ? &k->reminder : &k->own;
+
+	if (due_ns <= m->now_ns)
+		return model_add(m, key);
+	if (m->shut)
+		return WQ_ESHUTDOWN;
+	if (copy->due_ns > 0)
+		return merge(m, key, copy, due_ns, policy);
+	if (policy == WQ_REMIND) {
+		if (!room(m))
+			return WQ_EFULL;
+		if (k->state == 0)
+			new_life(m, key);
+		wait_for(m, copy, due_ns);
+		return WQ_WAITING;
+	}
+	if (k->state & WQ_STATE_QUEUED)
+		k->touches++;
+	if (k->state & (WQ_STATE_QUEUED | WQ_STATE_DIRTY))
+		return WQ_MERGED;
+	if (k->state == 0) {
+		if (!room(m))
+			return WQ_EFULL;
+		new_life(m, key);
+	}
+	k->state |= WQ_STATE_WAITING;
+	wait_for(m, copy, due_ns);
+	return WQ_WAITING;
+}
+
+int model_reschedule(struct model *m, int key, int64_t due_ns)
+{
+	struct model_key *k = &m->keys[key];
+	struct model_wait_for *copy = k->own.due_ns > 0 ? &k->own : &k->reminder;
+
+	if (copy->due_ns == 0)
+		return WQ_ENOTFOUND;
+	if (due_ns != copy->due_ns)
+		move(m, key, copy, due_ns);
+	return WQ_MOVED;
+}
+
+int model_cancel(struct model *m, int key)
+{
+	struct model_key *k = &m->keys[key];
+	unsigned found = model_state(m, key), own = k->state;
+
+	if (k->reminder.due_ns > 0) {
+		wait_ends(m, &k->reminder);
+		k->stirred = m->stirred = true;
+		m->nkeys--;
+	}
+	take_back(m, key);
+	if (k->state & WQ_STATE_RUNNING) {
+		m->ndirty -= (k->state & WQ_STATE_DIRTY) != 0;
+		k->state = WQ_STATE_RUNNING;
+	} else {
+		if (k->state & WQ_STATE_QUEUED)
+			take_out(m, key);
+		m->nkeys -= own != 0;
+		k->state = 0;
+	}
+	return found ? (int)found : WQ_ENOTFOUND;
+}
+
+/* ---- get ------------------------------------------------------------------ */
+
+bool model_over(const struct model *m)
+{
+	return m->shut && (!m->patient || model_finished(m));
+}
+
 bool model_blocks(const struct model *m)
 {
-	return m->nqueued == 0 && !m->shut && m->kept == 0;
+	return m->nqueued == 0 && !model_over(m) && m->kept == 0;
 }
 
 int model_get(struct model *m, enum model_wait wait, int *key)
@@ -75,7 +320,7 @@ int model_get(struct model *m, enum model_wait wait, int *key)
 		m->nrunning++;
 		return WQ_OK;
 	}
-	if (m->shut)
+	if (model_over(m))
 		return WQ_ESHUTDOWN;
 	if (wait == MODEL_NOWAIT)
 		return WQ_EAGAIN;
@@ -97,7 +342,7 @@ static bool leave(struct model *m, int key)
 	m->nrunning--;
 	m->ndirty -= dirty;
 	m->keys[key].hold = 0;
-	m->keys[key].state = 0;
+	m->keys[key].state &= WQ_STATE_WAITING;
 	return dirty;
 }
 
@@ -105,8 +350,12 @@ int model_done(struct model *m, int key, uint64_t hold)
 {
 	if (model_held(m, key, hold) != WQ_OK)
 		return WQ_ESTALE;
-	if (!leave(m, key))
+	if (!leave(m, key)) {
+		if (m->keys[key].state & WQ_STATE_WAITING)
+			return WQ_WAITING;
+		m->nkeys--;
 		return WQ_OK;
+	}
 	m->keys[key].added_ns = m->keys[key].readded_ns;
 	push(m, key, WQ_TAIL);
 	return WQ_QUEUED;
@@ -116,6 +365,7 @@ int model_requeue(struct model *m, int key, uint64_t hold, enum wq_where where)
 {
 	if (model_held(m, key, hold) != WQ_OK)
 		return WQ_ESTALE;
+	take_back(m, key);
 	leave(m, key);
 	push(m, key, where);
 	return WQ_QUEUED;
@@ -132,4 +382,83 @@ int model_interrupt(struct model *m, int n)
 bool model_idle(const struct model *m)
 {
 	return m->nqueued == 0 && m->nrunning == 0;
+}
+
+bool model_finished(const struct model *m)
+{
+	return model_idle(m) && m->nwaiting == m->nnever;
+}
+
+unsigned model_state(const struct model *m, int key)
+{
+	const struct model_key *k = &m->keys[key];
+
+	return k->state | (k->reminder.due_ns > 0 ? (unsigned)WQ_STATE_WAITING : 0);
+}
+
+int64_t model_due(const struct model *m, int key)
+{
+	const struct model_key *k = &m->keys[key];
+
+	return k->own.due_ns > 0 ? k->own.due_ns : k->reminder.due_ns;
+}
+
+int64_t model_deadline(const struct model *m)
+{
+	int64_t first = WQ_NEVER;
+
+	for (int key = 0; key < MODEL_KEYS; key++) {
+		const struct model_key *k = &m->keys[key];
+
+		if (k->own.due_ns > 0 && k->own.due_ns < first)
+			first = k->own.due_ns;
+		if (k->reminder.due_ns > 0 && k->reminder.due_ns < first)
+			first = k->reminder.due_ns;
+	}
+	return first;
+}
+
+/* ---- stop ----------------------------------------------------------------- */
+
+static void drop(struct model *m, int key)
+{
+	struct model_key *k = &m->keys[key];
+
+	if (k->reminder.due_ns > 0) {
+		wait_ends(m, &k->reminder);
+		m->nkeys--;
+		m->dropped++;
+	}
+	if (k->own.due_ns > 0) {
+		m->dropped++;
+		take_back(m, key);
+		m->nkeys -= k->state == 0;
+	}
+}
+
+static void drop_all(struct model *m)
+{
+	for (int key = 0; key < MODEL_KEYS; key++)
+		drop(m, key);
+}
+
+void model_shut(struct model *m, enum wq_waiting waiting)
+{
+	if (m->shut)
+		return;
+	m->shut = true;
+	m->patient = waiting == WQ_WAITING_WAIT;
+	if (waiting == WQ_WAITING_RUN)
+		come_due(m, WQ_NEVER - 1);
+	if (waiting != WQ_WAITING_WAIT)
+		drop_all(m);
+}
+
+void model_shutdown(struct model *m)
+{
+	model_shut(m, WQ_WAITING_DROP);
+	if (m->patient) {
+		m->patient = false;
+		drop_all(m);
+	}
 }

@@ -20,12 +20,17 @@ enum model_order { MODEL_FIFO, MODEL_LIFO, MODEL_BUSIEST, MODEL_ORDERS };
 enum model_wait { MODEL_NOWAIT, MODEL_PASSED, MODEL_LONG };
 
 struct model_key {
-	unsigned state;     /* WQ_STATE_... bits, 0 if absent */
+	unsigned state;     /* WQ_STATE_... bits, 0 if absent; without the reminder's */
 	unsigned touches;   /* merges while in line, in this life of the key */
-	unsigned lives;     /* how often it came from absent to queued */
+	unsigned lives;     /* how often it came from absent to queued or waiting */
 	uint64_t hold;      /* who holds it, 0 if nobody */
 	int64_t added_ns;   /* of the add that the line or the holder has */
 	int64_t readded_ns; /* of the add that made it dirty */
+	struct model_wait_for {
+		int64_t due_ns;
+		uint64_t turn; /* of equal times the smaller goes first */
+	} own, reminder;       /* the copies that wait; due_ns 0: none */
+	bool stirred;          /* a copy of it was ever moved or taken back */
 };
 
 struct model {
@@ -37,18 +42,43 @@ struct model {
 	uint64_t gets, pushes; /* so far */
 	int kept;              /* interrupts that found nobody */
 	bool shut;
+	bool patient;    /* shut by a drain that waits for what waits */
+	int64_t now_ns;  /* everything that is due until then is in line */
+	uint64_t turns;  /* so far, of copies that began to wait */
+	size_t nwaiting; /* copies */
+	size_t nnever;   /* of those, with WQ_NEVER */
+	size_t nkeys;    /* copies in whatever state */
+	uint64_t dropped;
+	bool stirred; /* next_deadline may be too early */
 };
 
 void model_init(struct model *m, enum model_order order, size_t max_keys);
 
 /* Each answers what the call of that name answers. */
-int model_add(struct model *m, int key, int64_t now_ns);
+int model_add(struct model *m, int key);
+int model_add_at(struct model *m, int key, int64_t due_ns, enum wq_policy policy);
+int model_reschedule(struct model *m, int key, int64_t due_ns);
+int model_cancel(struct model *m, int key);
 int model_get(struct model *m, enum model_wait wait, int *key);
 int model_done(struct model *m, int key, uint64_t hold);
 int model_requeue(struct model *m, int key, uint64_t hold, enum wq_where where);
 int model_held(const struct model *m, int key, uint64_t hold);
 int model_interrupt(struct model *m, int n);
 bool model_idle(const struct model *m);
+bool model_finished(const struct model *m); /* what a drain waits for */
+unsigned model_state(const struct model *m, int key);
+int64_t model_due(const struct model *m, int key); /* as walk shows it */
+int64_t model_deadline(const struct model *m);     /* the earliest due time */
+
+/* It is later now: what comes due enters the line. */
+void model_clock(struct model *m, int64_t now_ns);
+
+/* What the first shutdown or drain does; and a shutdown after a drain that waits. */
+void model_shut(struct model *m, enum wq_waiting waiting);
+void model_shutdown(struct model *m);
+
+/* Does every Get answer WQ_ESHUTDOWN when nothing is in line? */
+bool model_over(const struct model *m);
 
 /* Would a Get that may wait for long have to? */
 bool model_blocks(const struct model *m);

@@ -23,7 +23,7 @@ bool tape_add(struct tape *t, struct side *s, int key)
 	int rc = wq_add(s->q, len > 0 ? copy : NULL, len);
 
 	free(copy);
-	SAME("answer", rc, model_add(&s->m, key, t->now_ns));
+	SAME("answer", rc, model_add(&s->m, key));
 	return true;
 }
 
@@ -46,7 +46,7 @@ bool op_add_str(struct tape *t, struct side *s)
 	const void *bytes = keys_bytes(key, &len);
 
 	memcpy(text, bytes, len);
-	SAME("answer", wq_add_str(s->q, text), model_add(&s->m, key, t->now_ns));
+	SAME("answer", wq_add_str(s->q, text), model_add(&s->m, key));
 	return true;
 }
 
@@ -83,7 +83,7 @@ bool op_add_many(struct tape *t, struct side *s)
 			int key = tape_some_key(t);
 
 			add_keys[i].key = keys_bytes(key, &add_keys[i].len);
-			want[i] = model_add(&s->m, key, t->now_ns);
+			want[i] = model_add(&s->m, key);
 		}
 	}
 	return add_batch(t, s, n, want, b % 3 != 0);
@@ -108,7 +108,7 @@ bool op_add_burst(struct tape *t, struct side *s)
 		int key = tape_plain_key(first + (unsigned)i * step);
 
 		add_keys[i].key = keys_bytes(key, &add_keys[i].len);
-		want[i] = model_add(&s->m, key, t->now_ns);
+		want[i] = model_add(&s->m, key);
 	}
 	return add_batch(t, s, n, want, true);
 }
@@ -413,6 +413,10 @@ bool op_requeue(struct tape *t, struct side *s)
 	if (!pick(t, &h, &s))
 		return true;
 	enum wq_where where = tape_byte(t) & 1 ? WQ_HEAD : WQ_TAIL;
+	/* An order of one's own learns of what is due when somebody looks, and this does not look. */
+	if (where == WQ_HEAD && s->m.order != MODEL_FIFO)
+		SAME("len", wq_len(s->q), s->m.nqueued);
+
 	int want = h.home == s ? model_requeue(&s->m, h.key, h.hold, where) : WQ_EOTHERQUEUE;
 
 	SAME("answer", wq_requeue(s->q, &h.item, where), want);

@@ -3,6 +3,7 @@
  *
  *   tape.c         reading, comparing, the life of the queues, the loop
  *   tape_change.c  operations that change something: add, get, done
+ *   tape_later.c   the same with a delay; cancel, reschedule
  *   tape_look.c    operations that wait, stop or look
  */
 #ifndef WQ_TEST_TAPE_INSIDE_H
@@ -19,6 +20,7 @@ enum {
 	BATCH_MAX = 16,
 	CHECK_EVERY = 64,   /* steps between two comparisons of everything */
 	IDLE_MAX = 1 << 20, /* bytes that a queue without keys may keep */
+	CROWD = 32,
 };
 
 /* One queue, and what should be the same. */
@@ -47,6 +49,7 @@ struct tape {
 	struct tape_diff *diff;
 	wq_manual_clock *mc;
 	int64_t now_ns;
+	int64_t times; /* that were made to be used once */
 	struct side side[2];
 	struct held held[HELD_MAX];
 	size_t nheld;
@@ -92,7 +95,8 @@ bool tape_walk(struct tape *t, struct side *s, size_t stop_at);
 	X(add) X(add_plain) X(add_str) X(add_many) X(add_burst) X(get) X(get_many)                 \
 	X(work_off) X(interrupt) X(done) X(done_many) X(next) X(next_many)                         \
 	X(requeue) X(extend) X(wait) X(shutdown) X(walk) X(walk_moving)                            \
-	X(drain) X(state) X(fd) X(bad) X(clock) X(free)
+	X(drain) X(state) X(fd) X(bad) X(clock) X(free)                                            \
+	X(later) X(later_burst) X(cancel) X(reschedule) X(deadline)
 /* clang-format on */
 
 #define OP(name) bool op_##name(struct tape *t, struct side *s);

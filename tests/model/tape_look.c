@@ -14,7 +14,8 @@ bool op_wait(struct tape *t, struct side *s)
 		int key = tape_some_key(t);
 		size_t len;
 		const void *bytes = keys_bytes(key, &len);
-		int want = s->m.keys[key].state == 0 ? WQ_OK : WQ_ETIMEDOUT;
+		bool asked = s->m.keys[key].state & (WQ_STATE_QUEUED | WQ_STATE_RUNNING);
+		int want = asked ? WQ_ETIMEDOUT : WQ_OK;
 
 		if (want == WQ_OK && b & 4)
 			deadline_ns = WQ_NEVER;
@@ -33,7 +34,7 @@ bool op_shutdown(struct tape *t, struct side *s)
 {
 	/* Seldom, for little happens on a queue that is shut. */
 	if (tape_byte(t) % 8 == 7) {
-		s->m.shut = true;
+		model_shutdown(&s->m);
 		SAME("shutdown", wq_shutdown(s->q), WQ_OK);
 	}
 	SAME("shutting_down", wq_shutting_down(s->q), s->m.shut);
@@ -58,9 +59,14 @@ static bool same_info(struct tape *t, struct side *s, const wq_key_info *info)
 		return tape_fail(t, "walk: shows an unknown key of %zu bytes", info->len);
 	if (t->shown[key]++ > 0)
 		return tape_fail(t, "walk: shows key %d twice", key);
-	SAME("walk: state", info->state, s->m.keys[key].state);
-	SAME("walk: age", info->age_ns, t->now_ns - s->m.keys[key].added_ns);
-	SAME("walk: state by wq_state", wq_state(s->q, info->key, info->len), s->m.keys[key].state);
+
+	unsigned state = model_state(&s->m, key);
+	int64_t age = state == WQ_STATE_WAITING ? 0 : t->now_ns - s->m.keys[key].added_ns;
+
+	SAME("walk: state", info->state, state);
+	SAME("walk: age", info->age_ns, age);
+	SAME("walk: due", info->due_ns, model_due(&s->m, key));
+	SAME("walk: state by wq_state", wq_state(s->q, info->key, info->len), state);
 	return true;
 }
 
@@ -73,10 +79,19 @@ static int show_still(void *ctx, const wq_key_info *info)
 	return !w->ok || w->n == w->stop_at;
 }
 
+static size_t model_live(const struct model *m)
+{
+	size_t n = 0;
+
+	for (int key = 0; key < MODEL_KEYS; key++)
+		n += model_state(m, key) != 0;
+	return n;
+}
+
 bool tape_walk(struct tape *t, struct side *s, size_t stop_at)
 {
 	struct still w = {t, s, 0, stop_at, true};
-	size_t live = s->m.nqueued + s->m.nrunning;
+	size_t live = model_live(&s->m);
 
 	memset(t->shown, 0, sizeof t->shown);
 	int64_t n = wq_walk(s->q, show_still, &w);
@@ -145,7 +160,7 @@ static int show_moving(void *ctx, const wq_key_info *info)
 bool op_walk_moving(struct tape *t, struct side *s)
 {
 	static unsigned lives[MODEL_KEYS];
-	static bool lived[MODEL_KEYS];
+	static bool lived[MODEL_KEYS], beside[MODEL_KEYS];
 	struct moving w = {.t = t, .s = s, .ok = true};
 
 	w.random = tape_byte(t);
@@ -154,16 +169,18 @@ bool op_walk_moving(struct tape *t, struct side *s)
 	memset(t->shown, 0, sizeof t->shown);
 	for (int key = 0; key < MODEL_KEYS; key++) {
 		lives[key] = s->m.keys[key].lives;
-		lived[key] = s->m.keys[key].state != 0;
+		lived[key] = model_state(&s->m, key) != 0;
+		beside[key] = s->m.keys[key].reminder.due_ns > 0;
 	}
 	int64_t n = wq_walk(s->q, show_moving, &w), shown = 0;
 
 	if (!w.ok)
 		return false;
 	for (int key = 0; key < MODEL_KEYS; key++) {
-		unsigned most = s->m.keys[key].lives - lives[key] + lived[key];
-		bool throughout =
-		    lived[key] && s->m.keys[key].state != 0 && s->m.keys[key].lives == lives[key];
+		/* A reminder lives for itself once its key is gone. */
+		unsigned most = s->m.keys[key].lives - lives[key] + lived[key] + beside[key];
+		bool throughout = lived[key] && !beside[key] && model_state(&s->m, key) != 0 &&
+		                  s->m.keys[key].lives == lives[key];
 
 		shown += t->shown[key];
 		if (t->shown[key] > most || t->shown[key] < throughout)
@@ -180,17 +197,19 @@ bool op_drain(struct tape *t, struct side *s)
 	struct still w = {t, s, 0, 0, true};
 	wq_drain_options options = {.left = show_still, .ctx = &w};
 	wq_report r;
-	int want = model_idle(&s->m) ? WQ_OK : WQ_ETIMEDOUT, rc;
+	int want, rc;
 
 	if (b % 8 != 7) {
-		options.reserved[b % 4] = 1;
+		options.reserved[b % 3] = 1;
 		SAME("bad options", wq_drain_until(s->q, 0, &options, &r), WQ_EINVAL);
 		SAME("shutting_down", wq_shutting_down(s->q), s->m.shut);
 		return true;
 	}
 	memset(&r, 0x5a, sizeof r);
 	memset(t->shown, 0, sizeof t->shown);
-	s->m.shut = true;
+	options.waiting = b & 8 ? WQ_WAITING_DROP : (enum wq_waiting)((b >> 4) % 3);
+	model_shut(&s->m, options.waiting);
+	want = (s->m.patient ? model_finished(&s->m) : model_idle(&s->m)) ? WQ_OK : WQ_ETIMEDOUT;
 	if (b & 8)
 		rc = wq_drain_for(s->q, 0, &r);
 	else
@@ -199,10 +218,12 @@ bool op_drain(struct tape *t, struct side *s)
 	SAME("report: queued", r.queued, s->m.nqueued);
 	SAME("report: running", r.running, s->m.nrunning);
 	SAME("report: dirty", r.dirty, s->m.ndirty);
-	SAME("report: reserved", r.reserved[0] | r.reserved[4], 0);
+	SAME("report: waiting", r.waiting, s->m.nwaiting);
+	SAME("report: dropped", r.dropped, s->m.dropped);
+	SAME("report: reserved", r.reserved[0] | r.reserved[1] | r.reserved[2], 0);
 	if (!w.ok)
 		return false;
-	SAME("report: keys", w.n, b & 8 ? 0 : s->m.nqueued + s->m.nrunning);
+	SAME("report: keys", w.n, b & 8 || want == WQ_OK ? 0 : model_live(&s->m));
 	return true;
 }
 
@@ -212,7 +233,7 @@ bool op_state(struct tape *t, struct side *s)
 	size_t len;
 	const void *bytes = keys_bytes(key, &len);
 
-	SAME("state", wq_state(s->q, bytes, len), s->m.keys[key].state);
+	SAME("state", wq_state(s->q, bytes, len), model_state(&s->m, key));
 	SAME("len", wq_len(s->q), s->m.nqueued);
 	return true;
 }
@@ -226,11 +247,14 @@ bool op_fd(struct tape *t, struct side *s)
 	if (s->fd < 0)
 		s->fd = p.fd;
 	SAME("the same fd as before", p.fd, s->fd);
+	/* On a clock like this one the descriptor knows what is due once somebody looks. */
+	SAME("len", wq_len(s->q), s->m.nqueued);
+
 	int n = poll(&p, 1, 0);
 
-	if (s->m.nqueued > 0 || s->m.shut)
+	if (s->m.nqueued > 0 || model_over(&s->m))
 		SAME("readable", n, 1);
-	else if (s->quiet && s->quiet_since == s->m.pushes)
+	else if (!s->m.shut && s->quiet && s->quiet_since == s->m.pushes)
 		SAME("readable", n, 0);
 	return true;
 }
@@ -266,6 +290,22 @@ bool op_bad(struct tape *t, struct side *s)
 	return true;
 }
 
+/*
+ * The queue notices what is due when somebody looks, the model at once: no call
+ * may show the difference. But more than one hold of the lock may move are not
+ * in line at once, and until they are, adds and what comes back stand in a
+ * queue of another kind: so a crowd is let in first.
+ */
+static bool comes_due(struct tape *t, struct side *s)
+{
+	bool crowd = s->m.nwaiting > CROWD;
+
+	model_clock(&s->m, t->now_ns);
+	if (crowd)
+		SAME("len", wq_len(s->q), s->m.nqueued);
+	return true;
+}
+
 bool op_clock(struct tape *t, struct side *s)
 {
 	static const int64_t steps[] = {0,         1,      WQ_MICROSECOND, 3 * WQ_MILLISECOND,
@@ -276,5 +316,8 @@ bool op_clock(struct tape *t, struct side *s)
 	t->now_ns += by_ns;
 	SAME("advance", wq_manual_clock_advance(t->mc, by_ns), WQ_OK);
 	SAME("now", wq_now(s->q), t->now_ns);
+	for (int i = 0; i < 2; i++)
+		if (!comes_due(t, &t->side[i]))
+			return false;
 	return true;
 }

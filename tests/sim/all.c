@@ -6,8 +6,10 @@
 
 const struct scenario *scenario_at(int i)
 {
-	static const struct scenario *const lists[] = {scenarios_work, scenarios_wait,
-	                                               scenarios_stop, scenarios_look};
+	static const struct scenario *const lists[] = {scenarios_work,  scenarios_wait,
+	                                               scenarios_stop,  scenarios_look,
+	                                               scenarios_delay, scenarios_timer,
+	                                               scenarios_later};
 
 	for (size_t l = 0; l < sizeof lists / sizeof *lists; l++) {
 		for (const struct scenario *s = lists[l]; s->name; s++) {

@@ -56,6 +56,7 @@ struct task {
 	bool woken;
 	bool getting;
 	uint32_t first, last; /* sections of the present call */
+	int64_t last_ns;      /* when that began */
 };
 
 bool sim_tracing;
@@ -450,6 +451,11 @@ int sim_self(void)
 	return cur;
 }
 
+int sim_tasks(void)
+{
+	return ntasks;
+}
+
 int64_t sim_now(void)
 {
 	return now_ns;
@@ -496,6 +502,11 @@ uint32_t sim_call_last(void)
 	return cur == MAIN ? 0 : tasks[cur].last;
 }
 
+int64_t sim_call_last_ns(void)
+{
+	return cur == MAIN ? now_ns : tasks[cur].last_ns;
+}
+
 uint32_t sim_section(void)
 {
 	return sections;
@@ -515,6 +526,11 @@ static bool is_set(const wq__parker *p)
 bool sim_sleeping(int task)
 {
 	return tasks[task].state == SLEEP && !is_set(tasks[task].on);
+}
+
+int64_t sim_sleeps_until(int task)
+{
+	return tasks[task].deadline_ns;
 }
 
 void sim_sleepers(int *asleep, int *under_way)
@@ -627,6 +643,7 @@ void wq__lock_acquire(wq__lock *l)
 		sections++;
 		if (cur != MAIN) {
 			tasks[cur].last = sections;
+			tasks[cur].last_ns = now_ns;
 			if (!tasks[cur].first)
 				tasks[cur].first = sections;
 		}
@@ -747,4 +764,33 @@ void wq__parker_wake(wq__parker *p)
 		}
 	}
 	point();
+}
+
+/* A thread is a task; its id is the task's number. */
+bool wq__thread_start(wq__thread *t, void (*run)(void *arg), void *arg, const char *name)
+{
+	t->id = (pthread_t)ntasks;
+	sim_spawn(name, run, arg);
+	point();
+	return true;
+}
+
+static bool has_returned(void *arg)
+{
+	return tasks[((const wq__thread *)arg)->id].state == DONE;
+}
+
+void wq__thread_join(wq__thread *t)
+{
+	if (wq__thread_is_me(t))
+		sim_fail("task %s joins itself", sim_self_name());
+	if (cur != MAIN)
+		sim_until(has_returned, t);
+	else if (!has_returned(t))
+		sim_fail("main joins a thread that runs");
+}
+
+bool wq__thread_is_me(const wq__thread *t)
+{
+	return cur != MAIN && t->id == (pthread_t)cur;
 }

@@ -110,6 +110,8 @@ void sim_call_begin(void);
 uint32_t sim_call_first(void); /* the first section of the task since sim_call_begin(); 0: none */
 uint32_t sim_call_last(void);
 uint32_t sim_section(void); /* the latest section of all */
+/* When the task's last section began: what a clock read first thing under the lock has said. */
+int64_t sim_call_last_ns(void);
 
 /* Marks the task as one that waits in a Get, for sim_sleepers(). */
 void sim_getting(bool on);
@@ -120,8 +122,15 @@ void sim_sleepers(int *asleep, int *under_way);
 /* Is that task asleep, with nobody having set its parker? */
 bool sim_sleeping(int task);
 
-/* The task's number in the order of sim_spawn(), or -1 outside the tasks. */
+/* Until when that task sleeps; INT64_MAX: until it is woken. */
+int64_t sim_sleeps_until(int task);
+
+/*
+ * The task's number in the order of sim_spawn(), or -1 outside the tasks.
+ * A thread that the library starts is a task as well, and counts.
+ */
 int sim_self(void);
+int sim_tasks(void); /* how many there are, and the next one's number */
 const char *sim_self_name(void);
 
 #endif

@@ -199,6 +199,41 @@ static void crash(void)
 	sim_spawn("a", write_to, (void *)8);
 }
 
+/* ---- threads --------------------------------------------------------------- */
+
+static wq__thread thread;
+static int thread_steps;
+
+static void thread_run(void *arg)
+{
+	SIM_CHECK(wq__thread_is_me(&thread));
+	for (int i = 0; i < 5; i++) {
+		sim_yield();
+		thread_steps++;
+	}
+	if (arg)
+		wq__thread_join(&thread);
+}
+
+static void thread_owner(void *arg)
+{
+	thread_steps = 0;
+	SIM_CHECK(wq__thread_start(&thread, thread_run, arg, "thread"));
+	SIM_CHECK(!wq__thread_is_me(&thread));
+	wq__thread_join(&thread);
+	SIM_CHECK(thread_steps == 5);
+}
+
+static void threads(void)
+{
+	sim_spawn("owner", thread_owner, NULL);
+}
+
+static void threads_join_themselves(void)
+{
+	sim_spawn("owner", thread_owner, &thread);
+}
+
 /* ---- main ------------------------------------------------------------------ */
 
 static int failures;
@@ -273,5 +308,7 @@ int main(void)
 	expect("livelock", &(struct sim_plan){.setup = livelock}, 1, "livelock");
 	expect("endless loop", &(struct sim_plan){.setup = loop}, 1, "endless loop");
 	expect("crash", &(struct sim_plan){.setup = crash}, 1, "crash");
+	expect("threads", &(struct sim_plan){.setup = threads}, 1000, NULL);
+	expect("self-join", &(struct sim_plan){.setup = threads_join_themselves}, 1, "itself");
 	return failures != 0;
 }

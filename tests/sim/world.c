@@ -66,6 +66,13 @@ static void arena_free(void *ctx, void *p, size_t size)
 	sim_fail("memory freed that was never given");
 }
 
+const wq_allocator *world_allocator(void)
+{
+	static const wq_allocator a = {.alloc = arena_alloc, .free = arena_free};
+
+	return &a;
+}
+
 static void arena_reset(void)
 {
 	if (!arena.base)
@@ -78,7 +85,7 @@ static void arena_reset(void)
 static void arena_check(void)
 {
 	if (arena.live)
-		sim_fail("%d pieces of memory are left after wq_free", arena.live);
+		sim_fail("%d pieces of memory are left in the end", arena.live);
 	for (int i = 0; i < arena.nblocks; i++) {
 		const unsigned char *p = arena.block[i].p;
 		size_t n = arena.block[i].size;
@@ -194,14 +201,13 @@ static void live_through(int64_t hold_ns)
 void world_open(const wq_options *o)
 {
 	static const int64_t spins[] = {0, 0, WQ_SPIN_NEVER, 5000};
-	const wq_allocator a = {.alloc = arena_alloc, .free = arena_free};
 	const wq_order own = {.push = w.order == LIFO ? lifo_push : smallest_push,
 	                      .pop = list_pop,
 	                      .touch = count_touch};
 	wq_options opt = o ? *o : (wq_options){0};
 
 	sim_set_cpus(1 + (int)sim_random(2));
-	opt.allocator = &a;
+	opt.allocator = world_allocator();
 	opt.seed = 1 + sim_random(1000);
 	opt.max_keys = w.max_keys;
 	if (!opt.spin_ns)

@@ -57,7 +57,8 @@ struct scenario {
 	void (*quiet)(void);
 };
 
-extern const struct scenario scenarios_work[], scenarios_wait[], scenarios_stop[], scenarios_look[];
+extern const struct scenario scenarios_work[], scenarios_wait[], scenarios_stop[], scenarios_look[],
+    scenarios_delay[], scenarios_timer[], scenarios_later[];
 
 /* Run one. True: clean. */
 bool world_run(const struct scenario *s, uint64_t seed, struct sim_result *r);
@@ -68,6 +69,12 @@ bool world_run(const struct scenario *s, uint64_t seed, struct sim_result *r);
  * w.max_keys are to be set before.
  */
 void world_open(const wq_options *o);
+
+/*
+ * The memory of the run, for scenarios that make no queue of keys: their finish
+ * frees what they made, and then everything must have been given back.
+ */
+const wq_allocator *world_allocator(void);
 
 /* The key with this number: 0 is the empty one, another holds a NUL. */
 const char *key_bytes(int key, size_t *len);

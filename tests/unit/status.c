@@ -6,11 +6,14 @@ static const struct {
 	int number;
 	const char *name;
 } fixed[] = {
-    {0, "WQ_OK"},          {1, "WQ_QUEUED"},        {2, "WQ_MERGED"},     {3, "WQ_MARKED"},
-    {-1, "WQ_EINVAL"},     {-2, "WQ_ENOMEM"},       {-3, "WQ_ESHUTDOWN"}, {-4, "WQ_EFULL"},
-    {-5, "WQ_ETOOLONG"},   {-6, "WQ_ETIMEDOUT"},    {-7, "WQ_EAGAIN"},    {-8, "WQ_EINTERRUPTED"},
-    {-9, "WQ_ESTALE"},     {-10, "WQ_EOTHERQUEUE"}, {-11, "WQ_EBUSY"},    {-12, "WQ_EDEADLK"},
-    {-13, "WQ_ENOTFOUND"}, {-14, "WQ_ENOTSUP"},     {-15, "WQ_EVERSION"}, {-16, "WQ_EIO"},
+    {0, "WQ_OK"},         {1, "WQ_QUEUED"},        {2, "WQ_MERGED"},
+    {3, "WQ_MARKED"},     {4, "WQ_WAITING"},       {5, "WQ_MOVED"},
+    {6, "WQ_KEPT"},       {-1, "WQ_EINVAL"},       {-2, "WQ_ENOMEM"},
+    {-3, "WQ_ESHUTDOWN"}, {-4, "WQ_EFULL"},        {-5, "WQ_ETOOLONG"},
+    {-6, "WQ_ETIMEDOUT"}, {-7, "WQ_EAGAIN"},       {-8, "WQ_EINTERRUPTED"},
+    {-9, "WQ_ESTALE"},    {-10, "WQ_EOTHERQUEUE"}, {-11, "WQ_EBUSY"},
+    {-12, "WQ_EDEADLK"},  {-13, "WQ_ENOTFOUND"},   {-14, "WQ_ENOTSUP"},
+    {-15, "WQ_EVERSION"}, {-16, "WQ_EIO"},
 };
 
 static void numbers_are_fixed(void **state)
@@ -36,7 +39,7 @@ static void each_has_a_text(void **state)
 
 static void unknown_ones(void **state)
 {
-	static const int unknown[] = {4, 100, -17, -100, INT32_MAX, INT32_MIN};
+	static const int unknown[] = {7, 100, -17, -100, INT32_MAX, INT32_MIN};
 
 	(void)state;
 	for (size_t i = 0; i < LENGTH(unknown); i++) {

@@ -1,0 +1,508 @@
+/* Stopping a queue in which keys wait: D6 and Q9 of the rules. */
+#include "../support/support.h"
+
+#include <poll.h>
+
+enum { Q = WQ_STATE_QUEUED, R = WQ_STATE_RUNNING, W = WQ_STATE_WAITING };
+
+static int remind(wq *q, const char *key, int64_t after_ns)
+{
+	wq_add_options o = {.after_ns = after_ns, .policy = WQ_REMIND};
+
+	return wq_add_with(q, key, strlen(key), &o);
+}
+
+static void line_is(wq *q, const char *letters)
+{
+	IS(wq_len(q), (int64_t)strlen(letters));
+	for (; *letters; letters++)
+		take_is(q, (char[]){*letters, '\0'}, WQ_OK);
+	IS(wq_len(q), 0);
+}
+
+static int drain(wq *q, int64_t deadline_ns, enum wq_waiting waiting, wq_report *report)
+{
+	wq_drain_options o = {.waiting = waiting};
+
+	memset(report, 0xee, sizeof *report);
+	return wq_drain_until(q, deadline_ns, &o, report);
+}
+
+static void report_is(const wq_report *r, int queued, int running, int waiting, int dropped)
+{
+	IS((int64_t)r->queued, queued);
+	IS((int64_t)r->running, running);
+	IS((int64_t)r->waiting, waiting);
+	IS((int64_t)r->dropped, dropped);
+	for (size_t i = 0; i < LENGTH(r->reserved); i++)
+		IS((int64_t)r->reserved[i], 0);
+}
+
+/* A thread that drains and says what is to become of the keys that wait. */
+struct patient {
+	struct actor actor;
+	wq *q;
+	enum wq_waiting waiting;
+	wq_report report;
+};
+
+static int64_t patient_main(void *arg)
+{
+	struct patient *p = arg;
+
+	return drain(p->q, WQ_NEVER, p->waiting, &p->report);
+}
+
+static void patient_block(struct patient *p, wq *q, enum wq_waiting waiting)
+{
+	*p = (struct patient){.q = q, .waiting = waiting};
+	actor_start(&p->actor, patient_main, p);
+	actor_blocks(&p->actor);
+}
+
+/* What a drain listed, by the first letter of the key. */
+struct listing {
+	unsigned state[26];
+	int64_t due_ns[26];
+	int n;
+};
+
+static int list_key(void *ctx, const wq_key_info *info)
+{
+	struct listing *l = ctx;
+	int i = *(const char *)info->key - 'a';
+
+	l->n++;
+	if (i >= 0 && i < 26) {
+		l->state[i] = info->state;
+		l->due_ns[i] = info->due_ns;
+	}
+	return 0;
+}
+
+/* a waits, b never comes due, c is held with a copy, d queued with a reminder, e due, f a reminder. */
+static void set_up(struct fixture *f, wq_item *held)
+{
+	wq *q = f->q;
+
+	wq_add_str(q, "c");
+	get_is(q, held, "c");
+	wq_add_after(q, "e", 1, 5);
+	wq_add_after(q, "a", 1, 40);
+	wq_add_after(q, "b", 1, WQ_NEVER);
+	wq_add_after(q, "c", 1, 30);
+	wq_add_str(q, "d");
+	IS(remind(q, "d", 20), WQ_WAITING);
+	IS(remind(q, "f", 35), WQ_WAITING);
+	wq_manual_clock_advance(f->mc, 5);
+}
+
+/* ---- drop ----------------------------------------------------------------------- */
+
+static void D6_drop_counts_and_lists_what_is_left(void **state)
+{
+	struct fixture *f = *state;
+	struct listing l = {.n = 0};
+	wq_drain_options o = {.left = list_key, .ctx = &l};
+	wq_report r;
+	wq_item held;
+
+	set_up(f, &held);
+	IS(wq_drain_until(f->q, 0, &o, &r), WQ_ETIMEDOUT);
+	report_is(&r, 2, 1, 0, 5);
+	IS(l.n, 3); /* c, d and e: what was dropped is gone */
+	IS(l.state['c' - 'a'], R);
+	IS(l.state['d' - 'a'], Q);
+	IS(l.state['e' - 'a'], Q);
+	IS(wq_next_deadline(f->q), WQ_NEVER);
+	IS(count_keys(f->q), 3);
+	IS(wq_done(f->q, &held), WQ_OK);
+	line_is(f->q, "de"); /* d was added first; e was due in time */
+	wq_manual_clock_advance(f->mc, WQ_HOUR);
+	IS(wq_drain_until(f->q, 0, NULL, &r), WQ_OK); /* the count stays */
+	report_is(&r, 0, 0, 0, 5);
+	check_whole(f->q, 0, 0);
+}
+
+static void D6_shutdown_drops_and_a_drain_tells(void **state)
+{
+	struct fixture *f = *state;
+	wq_report r;
+	wq_item held;
+
+	set_up(f, &held);
+	IS(wq_shutdown(f->q), WQ_OK);
+	IS(count_keys(f->q), 3);
+	IS(drain(f->q, 0, WQ_WAITING_WAIT, &r), WQ_ETIMEDOUT); /* too late to say so */
+	report_is(&r, 2, 1, 0, 5);
+	IS(wq_shutdown(f->q), WQ_OK);
+	IS(wq_done(f->q, &held), WQ_OK);
+	line_is(f->q, "de");
+	IS(drain(f->q, 0, WQ_WAITING_DROP, &r), WQ_OK);
+	report_is(&r, 0, 0, 0, 5);
+	check_whole(f->q, 0, 0);
+}
+
+static void D6_drop_of_many(void **state)
+{
+	struct fixture *f = *state;
+	wq_report r;
+
+	for (uint32_t i = 0; i < 5000; i++)
+		wq_add_after(f->q, &i, sizeof i, i % 3 ? 1000 + i * WQ_SECOND : WQ_NEVER);
+	IS(drain(f->q, 0, WQ_WAITING_DROP, &r), WQ_OK);
+	report_is(&r, 0, 0, 0, 5000);
+	IS(count_keys(f->q), 0);
+	IS(wq_next_deadline(f->q), WQ_NEVER);
+}
+
+/* ---- run ------------------------------------------------------------------------ */
+
+static void D6_run_queues_all_in_the_order_of_their_times(void **state)
+{
+	struct fixture *f = *state;
+	wq_report r;
+	wq_item held;
+
+	set_up(f, &held);
+	wq_add_after(f->q, "g", 1, 30); /* as f, but called later */
+	IS(drain(f->q, 0, WQ_WAITING_RUN, &r), WQ_ETIMEDOUT);
+	report_is(&r, 5, 1, 0, 1); /* b is never due */
+	IS((int64_t)r.dirty, 1);
+	IS(wq_done(f->q, &held), WQ_QUEUED);
+	line_is(f->q, "defgac"); /* d's reminder merged with it */
+	IS(drain(f->q, 0, WQ_WAITING_RUN, &r), WQ_OK);
+	report_is(&r, 0, 0, 0, 1);
+	wq_manual_clock_advance(f->mc, WQ_HOUR);
+	check_whole(f->q, 0, 0);
+}
+
+static void D6_run_wakes_gets(void **state)
+{
+	wq *q = ((struct fixture *)*state)->q;
+	struct getter g[3];
+	struct patient p;
+
+	wq_add_after(q, "a", 1, WQ_HOUR);
+	wq_add_after(q, "b", 1, WQ_HOUR);
+	for (size_t i = 0; i < LENGTH(g); i++)
+		getter_block(&g[i], q, WQ_NEVER);
+	patient_block(&p, q, WQ_WAITING_RUN);
+
+	int got = 0;
+
+	for (size_t i = 0; i < LENGTH(g); i++) {
+		int rc = getter_join(&g[i]);
+
+		if (rc != WQ_OK) {
+			IS(rc, WQ_ESHUTDOWN);
+			continue;
+		}
+		got++;
+		IS(wq_done(q, &g[i].item), WQ_OK);
+	}
+	/* a Get that woke before the keys were in line has left: they are still there */
+	for (; got < 2; got++) {
+		wq_item it;
+
+		IS(wq_try_get(q, &it), WQ_OK);
+		IS(wq_done(q, &it), WQ_OK);
+	}
+	IS(actor_join(&p.actor), WQ_OK);
+	report_is(&p.report, 0, 0, 0, 0);
+}
+
+static void D6_run_of_many_keeps_the_order(void **state)
+{
+	struct fixture *f = *state;
+	wq_report r;
+	wq_item it;
+
+	for (uint32_t i = 0; i < 5000; i++) {
+		uint32_t key = (i * 7919) % 5000;
+
+		wq_add_after(f->q, &key, sizeof key, WQ_SECOND + key * WQ_MILLISECOND);
+	}
+	IS(drain(f->q, 0, WQ_WAITING_RUN, &r), WQ_ETIMEDOUT);
+	report_is(&r, 5000, 0, 0, 0);
+	for (uint32_t i = 0; i < 5000; i++) {
+		uint32_t key;
+
+		IS(wq_try_get(f->q, &it), WQ_OK);
+		memcpy(&key, it.key, sizeof key);
+		IS(key, i);
+		IS(wq_done(f->q, &it), WQ_OK);
+	}
+	check_whole(f->q, 0, 0);
+}
+
+/* ---- wait ----------------------------------------------------------------------- */
+
+static void D6_wait_hands_out_each_when_it_is_due(void **state)
+{
+	struct fixture *f = *state;
+	wq *q = f->q;
+	struct patient p;
+	struct getter g;
+	wq_item held, it;
+
+	set_up(f, &held); /* due yet: d 20, c 30, f 35, a 40; b never */
+	patient_block(&p, q, WQ_WAITING_WAIT);
+	IS(wq_shutting_down(q), 1);
+	IS(wq_add_str(q, "x"), WQ_ESHUTDOWN);
+	IS(wq_add_after(q, "a", 1, 1), WQ_ESHUTDOWN);
+	line_is(q, "de");
+	IS(wq_try_get(q, &it), WQ_EAGAIN); /* not WQ_ESHUTDOWN: more will come */
+	getter_block(&g, q, WQ_NEVER);
+	wq_manual_clock_set(f->mc, START_NS + 19);
+	actor_blocks(&g.actor);
+	wq_manual_clock_set(f->mc, START_NS + 20);
+	IS(getter_join(&g), WQ_OK);
+	IS(*(const char *)g.item.key, 'd');
+	IS(wq_done(q, &g.item), WQ_OK);
+	IS(wq_done(q, &held), WQ_WAITING);
+	getter_block(&g, q, START_NS + 25); /* a deadline of its own counts as ever */
+	wq_manual_clock_set(f->mc, START_NS + 25);
+	IS(getter_join(&g), WQ_ETIMEDOUT);
+	wq_manual_clock_set(f->mc, START_NS + 39);
+	line_is(q, "cf");
+	actor_blocks(&p.actor);
+	getter_block(&g, q, WQ_NEVER);
+	wq_manual_clock_set(f->mc, START_NS + 40);
+	IS(getter_join(&g), WQ_OK);
+	IS(*(const char *)g.item.key, 'a');
+	actor_blocks(&p.actor);
+
+	struct getter last;
+
+	getter_block(&last, q, WQ_NEVER); /* a is held: it might come back */
+	IS(wq_done(q, &g.item), WQ_OK);
+	IS(actor_join(&p.actor), WQ_OK);
+	report_is(&p.report, 0, 0, 1, 0); /* b is not waited for */
+	IS(getter_join(&last), WQ_ESHUTDOWN);
+	IS(wq_try_get(q, &it), WQ_ESHUTDOWN);
+}
+
+static void D6_wait_for_nothing_returns_at_once(void **state)
+{
+	wq *q = ((struct fixture *)*state)->q;
+	wq_report r;
+	wq_item it;
+
+	wq_add_after(q, "a", 1, WQ_NEVER);
+	IS(remind(q, "b", WQ_NEVER), WQ_WAITING);
+	IS(drain(q, WQ_NEVER, WQ_WAITING_WAIT, &r), WQ_OK);
+	report_is(&r, 0, 0, 2, 0);
+	IS(wq_try_get(q, &it), WQ_ESHUTDOWN);
+	IS(wq_shutdown(q), WQ_OK); /* drops them after all */
+	IS(drain(q, 0, WQ_WAITING_WAIT, &r), WQ_OK);
+	report_is(&r, 0, 0, 0, 2);
+	check_whole(q, 0, 0);
+}
+
+static void D6_wait_times_out_and_lists_what_waits(void **state)
+{
+	struct fixture *f = *state;
+	struct listing l = {.n = 0};
+	wq_drain_options o = {.left = list_key, .ctx = &l, .waiting = WQ_WAITING_WAIT};
+	wq_report r;
+	wq_item held;
+
+	set_up(f, &held);
+	IS(wq_drain_until(f->q, 0, &o, &r), WQ_ETIMEDOUT);
+	report_is(&r, 2, 1, 5, 0);
+	IS(l.n, 6);
+	IS(l.state['a' - 'a'], W);
+	IS(l.due_ns['a' - 'a'], START_NS + 40);
+	IS(l.state['b' - 'a'], W);
+	IS(l.due_ns['b' - 'a'], WQ_NEVER);
+	IS(l.state['c' - 'a'], R | W);
+	IS(l.state['d' - 'a'], Q | W);
+	IS(l.due_ns['d' - 'a'], START_NS + 20);
+	IS(l.state['f' - 'a'], W);
+	/* what was left can still be got, when it is due */
+	IS(wq_done(f->q, &held), WQ_WAITING);
+	line_is(f->q, "de");
+	wq_manual_clock_advance(f->mc, WQ_HOUR);
+	line_is(f->q, "dcfa");
+	IS(drain(f->q, 0, WQ_WAITING_DROP, &r), WQ_OK);
+	report_is(&r, 0, 0, 1, 0);
+}
+
+/* Whatever takes the last waiting key away ends the drain, and the Gets that wait for it. */
+static void D6_wait_ends_with_the_last_waiting_key(void **state)
+{
+	(void)state;
+	for (int way = 0; way < 5; way++) {
+		struct fixture f;
+		struct patient p;
+		struct getter g;
+
+		fixture_open(&f, NULL);
+		if (way == 1 || way == 3)
+			IS(remind(f.q, "k", 50), WQ_WAITING);
+		else
+			IS(wq_add_after(f.q, "k", 1, 50), WQ_WAITING);
+		getter_block(&g, f.q, WQ_NEVER);
+		patient_block(&p, f.q, WQ_WAITING_WAIT);
+		actor_blocks(&g.actor);
+		if (way < 2)
+			IS(wq_cancel(f.q, "k", 1), W);
+		else if (way < 4)
+			IS(wq_reschedule(f.q, "k", 1, WQ_NEVER), WQ_MOVED);
+		else
+			IS(wq_shutdown(f.q), WQ_OK);
+		IS(actor_join(&p.actor), way == 4 ? WQ_EINTERRUPTED : WQ_OK);
+		IS(getter_join(&g), WQ_ESHUTDOWN);
+		report_is(&p.report, 0, 0, way == 2 || way == 3, way == 4);
+		fixture_close(&f, -1);
+	}
+}
+
+static void D6_wait_follows_a_reschedule(void **state)
+{
+	struct fixture *f = *state;
+	struct patient p;
+	struct getter g;
+
+	wq_add_after(f->q, "k", 1, WQ_HOUR);
+	getter_block(&g, f->q, WQ_NEVER);
+	patient_block(&p, f->q, WQ_WAITING_WAIT);
+	IS(wq_reschedule(f->q, "k", 1, START_NS + 10), WQ_MOVED); /* it is no add */
+	wq_manual_clock_advance(f->mc, 10);
+	IS(getter_join(&g), WQ_OK);
+	actor_blocks(&p.actor);
+	IS(wq_done(f->q, &g.item), WQ_OK);
+	IS(actor_join(&p.actor), WQ_OK);
+	report_is(&p.report, 0, 0, 0, 0);
+}
+
+/* ---- several ---------------------------------------------------------------------- */
+
+static void Q9_the_first_drain_decides(void **state)
+{
+	(void)state;
+	for (enum wq_waiting first = WQ_WAITING_DROP; first <= WQ_WAITING_WAIT; first++)
+		for (enum wq_waiting second = WQ_WAITING_DROP; second <= WQ_WAITING_WAIT;
+		     second++) {
+			struct fixture f;
+			wq_report r[2];
+
+			fixture_open(&f, NULL);
+			wq_add_str(f.q, "a");
+			wq_add_after(f.q, "b", 1, 10);
+			IS(drain(f.q, 0, first, &r[0]), WQ_ETIMEDOUT);
+			IS(drain(f.q, 0, second, &r[1]), WQ_ETIMEDOUT);
+			for (int i = 0; i < 2; i++)
+				report_is(&r[i], first == WQ_WAITING_RUN ? 2 : 1, 0,
+				          first == WQ_WAITING_WAIT, first == WQ_WAITING_DROP);
+			wq_manual_clock_advance(f.mc, 10);
+			line_is(f.q, first == WQ_WAITING_DROP ? "a" : "ab");
+			IS(drain(f.q, 0, second, &r[1]), WQ_OK);
+			fixture_close(&f, 0);
+		}
+}
+
+static void Q9_many_patient_drains_all_return(void **state)
+{
+	struct fixture *f = *state;
+	struct patient p[4];
+
+	wq_add_after(f->q, "k", 1, 10);
+	for (size_t i = 0; i < LENGTH(p); i++)
+		patient_block(&p[i], f->q, i ? WQ_WAITING_DROP : WQ_WAITING_WAIT);
+	wq_manual_clock_advance(f->mc, 10);
+	line_is(f->q, "k");
+	for (size_t i = 0; i < LENGTH(p); i++) {
+		IS(actor_join(&p[i].actor), WQ_OK);
+		report_is(&p[i].report, 0, 0, 0, 0);
+	}
+}
+
+static void Q8_shutdown_after_a_patient_drain_drops(void **state)
+{
+	struct fixture *f = *state;
+	struct patient p;
+	wq_report r;
+	wq_item held;
+
+	set_up(f, &held);
+	patient_block(&p, f->q, WQ_WAITING_WAIT);
+	IS(wq_shutdown(f->q), WQ_OK);
+	IS(actor_join(&p.actor), WQ_EINTERRUPTED);
+	report_is(&p.report, 2, 1, 0, 5);
+	IS(wq_done(f->q, &held), WQ_OK);
+	line_is(f->q, "de");
+	IS(drain(f->q, WQ_NEVER, WQ_WAITING_WAIT, &r), WQ_OK);
+	report_is(&r, 0, 0, 0, 5);
+	check_whole(f->q, 0, 0);
+}
+
+/* [FD] An event loop learns of the end of a drain that waited. */
+static void D6_fd_is_readable_when_a_patient_drain_has_ended(void **state)
+{
+	(void)state;
+	for (int way = 0; way < 3; way++) {
+		struct fixture f;
+		struct pollfd p = {.events = POLLIN};
+		wq_report r;
+		wq_item it;
+
+		fixture_open(&f, NULL);
+		p.fd = wq_fd(f.q);
+		wq_add_str(f.q, "a");
+		get_is(f.q, &it, "a");
+		wq_add_after(f.q, "k", 1, 10);
+		if (way == 0)
+			IS(wq_cancel(f.q, "k", 1), W);
+		IS(drain(f.q, 0, WQ_WAITING_WAIT, &r), WQ_ETIMEDOUT);
+
+		wq_item none;
+
+		IS(wq_try_get(f.q, &none), WQ_EAGAIN);
+		IS(wq_done(f.q, &it), WQ_OK);
+		if (way == 1)
+			IS(wq_cancel(f.q, "k", 1), W);
+		if (way == 2)
+			IS(wq_shutdown(f.q), WQ_OK);
+		IS(poll(&p, 1, 0), 1);
+		IS(wq_try_get(f.q, &none), WQ_ESHUTDOWN);
+		fixture_close(&f, 0);
+	}
+}
+
+static void bad_arguments_do_not_shut(void **state)
+{
+	wq *q = ((struct fixture *)*state)->q;
+	wq_report r;
+	wq_drain_options o = {.reserved0 = 1};
+
+	IS(drain(q, 0, (enum wq_waiting)3, &r), WQ_EINVAL);
+	IS(wq_drain_until(q, 0, &o, &r), WQ_EINVAL);
+	IS(wq_shutting_down(q), 0);
+	check_whole(q, 0, 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    WITH_FIXTURE(D6_drop_counts_and_lists_what_is_left),
+	    WITH_FIXTURE(D6_shutdown_drops_and_a_drain_tells),
+	    WITH_FIXTURE(D6_drop_of_many),
+	    WITH_FIXTURE(D6_run_queues_all_in_the_order_of_their_times),
+	    WITH_FIXTURE(D6_run_wakes_gets),
+	    WITH_FIXTURE(D6_run_of_many_keeps_the_order),
+	    WITH_FIXTURE(D6_wait_hands_out_each_when_it_is_due),
+	    WITH_FIXTURE(D6_wait_for_nothing_returns_at_once),
+	    WITH_FIXTURE(D6_wait_times_out_and_lists_what_waits),
+	    WITH_FIXTURE(D6_wait_follows_a_reschedule),
+	    cmocka_unit_test(Q9_the_first_drain_decides),
+	    WITH_FIXTURE(Q9_many_patient_drains_all_return),
+	    WITH_FIXTURE(Q8_shutdown_after_a_patient_drain_drops),
+	    cmocka_unit_test(D6_fd_is_readable_when_a_patient_drain_has_ended),
+	    WITH_FIXTURE(bad_arguments_do_not_shut),
+	    cmocka_unit_test(D6_wait_ends_with_the_last_waiting_key),
+	};
+
+	return cmocka_run_group_tests_name("drain_waiting", tests, NULL, NULL);
+}

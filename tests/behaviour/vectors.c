@@ -1,0 +1,315 @@
+/*
+ * What client-go really answered, line by line: tests/vectors/ holds sequences
+ * that were recorded on its queue with a stepped clock. Those of queue-plain
+ * come out the same whether every add says WQ_MIN or WQ_REMIND; those of
+ * queue-remind, in which copies overlap, with WQ_REMIND.
+ *
+ *     begin SEED limiter SPEC … end   one sequence, on a fresh queue, from time 0
+ *     OP (key) (number) -> (key) N    what was called; N is the length afterwards
+ *
+ * The folder of the files is the program's argument.
+ */
+#include "../support/support.h"
+
+#include <inttypes.h>
+
+enum { KEYS = 32, LIMITERS = 8 };
+
+static const char *folder;
+
+/* ---- client-go's limiters, as far as the sequences name them --------------- */
+
+enum kind { EXPONENTIAL, FAST_SLOW, MAX_OF, MAX_WAIT };
+
+struct limiter {
+	enum kind kind;
+	int64_t a, b, n;
+	struct limiter *child[2];
+	int64_t failures[KEYS];
+};
+
+struct limiters {
+	struct limiter all[LIMITERS];
+	int used;
+};
+
+static const char *word(const char **at)
+{
+	static char buffer[32];
+	size_t len;
+
+	*at += strspn(*at, " {}\n");
+	len = strcspn(*at, " \n");
+	assert_true(len < sizeof buffer);
+	memcpy(buffer, *at, len);
+	buffer[len] = '\0';
+	*at += len;
+	return buffer;
+}
+
+static int64_t number(const char **at)
+{
+	return strtoll(word(at), NULL, 10);
+}
+
+/* Depth first, as SPEC is written; none is deeper than the pool. */
+static struct limiter *parse(struct limiters *pool, const char **at) /* NOLINT(misc-no-recursion) */
+{
+	const char *name = word(at);
+
+	assert_true(pool->used < LIMITERS);
+
+	struct limiter *l = &pool->all[pool->used++];
+
+	memset(l, 0, sizeof *l);
+	if (strcmp(name, "exponential") == 0) {
+		l->kind = EXPONENTIAL;
+		l->a = number(at);
+		l->b = number(at);
+	} else if (strcmp(name, "fastslow") == 0) {
+		l->kind = FAST_SLOW;
+		l->a = number(at);
+		l->b = number(at);
+		l->n = number(at);
+	} else if (strcmp(name, "maxof") == 0) {
+		l->kind = MAX_OF;
+		l->child[0] = parse(pool, at);
+		l->child[1] = parse(pool, at);
+	} else {
+		assert_string_equal(name, "maxwait");
+		l->kind = MAX_WAIT;
+		l->a = number(at);
+		l->child[0] = parse(pool, at);
+	}
+	return l;
+}
+
+static int64_t exponential(const struct limiter *l, int64_t failures)
+{
+	int64_t delay = l->a;
+
+	while (failures-- > 0 && delay <= l->b)
+		delay *= 2;
+	return delay < l->b ? delay : l->b;
+}
+
+static int64_t when(struct limiter *l, int key) /* NOLINT(misc-no-recursion) */
+{
+	int64_t first, second;
+
+	switch (l->kind) {
+	case EXPONENTIAL:
+		return exponential(l, l->failures[key]++);
+	case FAST_SLOW:
+		return ++l->failures[key] <= l->n ? l->a : l->b;
+	case MAX_OF:
+		first = when(l->child[0], key);
+		second = when(l->child[1], key);
+		return first > second ? first : second;
+	case MAX_WAIT:
+		first = when(l->child[0], key);
+		return first < l->a ? first : l->a;
+	}
+	return -1;
+}
+
+static int64_t requeues(const struct limiter *l, int key)
+{
+	int64_t most = l->failures[key];
+
+	for (size_t i = 0; i < LENGTH(l->child); i++)
+		if (l->child[i] != NULL && l->child[i]->failures[key] > most)
+			most = l->child[i]->failures[key];
+	return most;
+}
+
+static void forget(struct limiters *pool, int key)
+{
+	for (int i = 0; i < pool->used; i++)
+		pool->all[i].failures[key] = 0;
+}
+
+/* ---- one line --------------------------------------------------------------- */
+
+struct replay {
+	enum wq_policy policy;
+	wq_manual_clock *mc;
+	wq *q;
+	struct limiters pool;
+	struct limiter *limiter;
+	wq_item held[KEYS];
+	bool holds[KEYS];
+	int64_t lines, sequences;
+};
+
+static void begin(struct replay *r, const char *spec)
+{
+	wq_clock clock;
+
+	IS(wq_manual_clock_new(&r->mc, 0), WQ_OK);
+	clock = wq_manual_clock_clock(r->mc);
+	IS(wq_new(&r->q, &(wq_options){.clock = &clock}), WQ_OK);
+	memset(r->holds, 0, sizeof r->holds);
+	r->pool.used = 0;
+	r->limiter = parse(&r->pool, &spec);
+	r->sequences++;
+}
+
+static void end(struct replay *r)
+{
+	for (int i = 0; i < KEYS; i++)
+		if (r->holds[i])
+			assert_true(wq_done(r->q, &r->held[i]) >= 0);
+	assert_true(wq_free(r->q) >= 0);
+	IS(wq_manual_clock_free(r->mc), WQ_OK);
+	r->q = NULL;
+}
+
+static int number_of(const char *key)
+{
+	int n = key[0] == 'k' ? atoi(key + 1) : -1;
+
+	assert_true(n >= 0 && n < KEYS);
+	return n;
+}
+
+/* After a shutdown every add is refused; client-go just does nothing. */
+static void add(struct replay *r, const char *key, int64_t after_ns)
+{
+	wq_add_options o = {.after_ns = after_ns, .policy = r->policy};
+	int rc = wq_add_with(r->q, key, strlen(key), &o);
+
+	if (rc != WQ_ESHUTDOWN)
+		assert_true(rc > 0);
+	IS(wq_shutting_down(r->q), rc == WQ_ESHUTDOWN);
+}
+
+/* `want` is the key, or "-": shut down, and nothing is left. */
+static bool get(struct replay *r, const char *want)
+{
+	wq_item it;
+	int rc = wq_try_get(r->q, &it);
+
+	if (rc != WQ_OK)
+		return rc == WQ_ESHUTDOWN && strcmp(want, "-") == 0;
+	r->held[number_of(it.key)] = it;
+	r->holds[number_of(it.key)] = true;
+	return strcmp(it.key, want) == 0;
+}
+
+static void done(struct replay *r, int key)
+{
+	assert_true(r->holds[key]);
+	assert_true(wq_done(r->q, &r->held[key]) >= 0);
+	r->holds[key] = false;
+}
+
+/* False: the queue answers something else. */
+static bool call(struct replay *r, const char *line)
+{
+	const char *arrow = strstr(line, "-> "), *at = line;
+	char op[16], key[16] = "";
+	int64_t answer;
+
+	assert_non_null(arrow);
+	at = line;
+	snprintf(op, sizeof op, "%s", word(&at));
+	if (strcmp(op, "get") == 0) {
+		arrow += 3;
+		snprintf(key, sizeof key, "%s", word(&arrow));
+		return get(r, key) && wq_len(r->q) == number(&arrow);
+	}
+	answer = strtoll(arrow + 3, NULL, 10);
+	if (strcmp(op, "step") == 0) {
+		IS(wq_manual_clock_advance(r->mc, number(&at)), WQ_OK);
+		return wq_len(r->q) == answer;
+	}
+	if (strcmp(op, "shutdown") == 0) {
+		IS(wq_shutdown(r->q), WQ_OK);
+		return wq_len(r->q) == answer;
+	}
+	snprintf(key, sizeof key, "%s", word(&at));
+	if (strcmp(op, "requeues") == 0)
+		return requeues(r->limiter, number_of(key)) == answer;
+	if (strcmp(op, "add") == 0)
+		add(r, key, 0);
+	else if (strcmp(op, "after") == 0)
+		add(r, key, number(&at));
+	else if (strcmp(op, "limited") == 0)
+		add(r, key, when(r->limiter, number_of(key)));
+	else if (strcmp(op, "forget") == 0)
+		forget(&r->pool, number_of(key));
+	else if (strcmp(op, "done") == 0)
+		done(r, number_of(key));
+	else
+		fail_msg("unknown line: %s", line);
+	return wq_len(r->q) == answer;
+}
+
+static void replay(const char *file, enum wq_policy policy)
+{
+	struct replay *r = calloc(1, sizeof *r);
+	char path[4096], line[256], first[256] = "";
+	FILE *in;
+
+	assert_non_null(r);
+	r->policy = policy;
+	snprintf(path, sizeof path, "%s/%s", folder, file);
+	in = fopen(path, "r");
+	if (in == NULL)
+		fail_msg("cannot open %s", path);
+	while (fgets(line, sizeof line, in) != NULL) {
+		const char *spec = strstr(line, " limiter ");
+
+		r->lines++;
+		if (spec != NULL) {
+			snprintf(first, sizeof first, "%s", line);
+			begin(r, spec + strlen(" limiter "));
+		} else if (strncmp(line, "end", 3) == 0) {
+			end(r);
+		} else if (!call(r, line)) {
+			fail_msg("%s:%" PRId64 ": not as recorded (length %" PRId64 "): %sin %s",
+			         file, r->lines, wq_len(r->q), line, first);
+		}
+	}
+	fclose(in);
+	assert_null(r->q);
+	assert_true(r->sequences > 0);
+	print_message("%s: %" PRId64 " sequences, %" PRId64 " lines\n", file, r->sequences,
+	              r->lines);
+	free(r);
+}
+
+static void plain_with_min(void **state)
+{
+	(void)state;
+	replay("queue-plain.txt", WQ_MIN);
+}
+
+static void plain_with_remind(void **state)
+{
+	(void)state;
+	replay("queue-plain.txt", WQ_REMIND);
+}
+
+static void remind_with_remind(void **state)
+{
+	(void)state;
+	replay("queue-remind.txt", WQ_REMIND);
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(plain_with_min),
+	    cmocka_unit_test(plain_with_remind),
+	    cmocka_unit_test(remind_with_remind),
+	};
+
+	if (argc != 2) {
+		fprintf(stderr, "usage: %s FOLDER\n", argv[0]);
+		return 2;
+	}
+	folder = argv[1];
+	return cmocka_run_group_tests_name("vectors", tests, NULL, NULL);
+}
