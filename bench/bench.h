@@ -11,6 +11,7 @@
  *   threads.c     rows of producers and consumers
  *   wake.c        rows of sleeping workers
  *   memory.c      rows of bytes
+ *   time.c        rows of timers and of keys that wait
  *
  * A group is a few rows that one repetition measures together. It knows its
  * rows, fills in a value and, where the row is judged by a primitive, that
@@ -65,7 +66,7 @@ struct bench_row {
 	const char *limit_name;
 };
 
-enum { BENCH_ROWS_MAX = 2 };
+enum { BENCH_ROWS_MAX = 9 };
 
 struct bench_sample {
 	double value;
@@ -92,11 +93,13 @@ struct bench_groups {
 	size_t n;
 };
 
-extern const struct bench_groups bench_single, bench_bulk, bench_threads, bench_wake, bench_memory;
+extern const struct bench_groups bench_single, bench_bulk, bench_threads, bench_wake, bench_memory,
+    bench_time;
 
-/* What runs in a child of its own, of memory.c and single.c. Return an exit status. */
+/* What runs in a child of its own, of memory.c, single.c and time.c. Return an exit status. */
 int bench_memory_child(void);
 int bench_single_child(void);
+int bench_waiting_child(void);
 
 /* ---- tools (primitives.c) ------------------------------------------------ */
 

@@ -60,10 +60,10 @@ static const struct bench_sizes quick_sizes = {
     .trip_chunks = 51,
 };
 
-static const struct bench_groups *const all[] = {&bench_single, &bench_bulk, &bench_threads,
-                                                 &bench_wake, &bench_memory};
+static const struct bench_groups *const all[] = {&bench_single, &bench_bulk,   &bench_threads,
+                                                 &bench_wake,   &bench_memory, &bench_time};
 
-enum { REPS_QUICK = 2, REPS_MAX = 100, ROWS_MAX = 64 };
+enum { REPS_QUICK = 2, REPS_MAX = 100, ROWS_MAX = 96 };
 
 struct options {
 	int reps; /* 0: as each group has them */
@@ -583,6 +583,8 @@ static int parse(int argc, char **argv, struct options *o)
 			return bench_memory_child();
 		if (strcmp(name, "--single-child") == 0)
 			return bench_single_child();
+		if (strcmp(name, "--waiting-child") == 0)
+			return bench_waiting_child();
 		if (strcmp(name, "--reps") == 0 && number(value, 1, REPS_MAX) > 0)
 			o->reps = (int)number(value, 1, REPS_MAX);
 		else if (strcmp(name, "--rows") == 0 && value)

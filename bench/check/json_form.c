@@ -24,7 +24,16 @@ static const struct expected {
     {"short_4_4", "keys/s"},    {"hot_1_1", "ops/s"},         {"hot_4_4", "ops/s"},
     {"pingpong", "ns"},         {"second_start", "ns"},       {"wake_idle_p50", "ns"},
     {"wake_idle_p99", "ns"},    {"wake_busy_p50", "ns"},      {"wake_busy_p99", "ns"},
-    {"bytes_per_key", "bytes"}, {"bytes_kept_after", "%"},
+    {"bytes_per_key", "bytes"}, {"bytes_kept_after", "%"},    {"wheel_insert", "ns"},
+    {"wheel_cancel", "ns"},     {"wheel_expire", "ns"},       {"wheel_bytes", "bytes"},
+    {"add_after", "ns"},        {"bytes_waiting", "bytes"},   {"fire_burst", "ms"},
+    {"hold_max", "keys"},       {"cycle_waiting", "ns"},      {"late_p50", "ns"},
+    {"late_p99", "ns"},         {"late_1m_p50", "ns"},        {"late_1m_p99", "ns"},
+    {"late_1ns_p50", "ns"},     {"late_1ns_p99", "ns"},       {"late_1m_1ns_p50", "ns"},
+    {"late_1m_1ns_p99", "ns"},  {"add_after_1k", "ns"},       {"cancel_1k", "ns"},
+    {"add_after_10k", "ns"},    {"cancel_10k", "ns"},         {"add_after_100k", "ns"},
+    {"cancel_100k", "ns"},      {"add_after_1m", "ns"},       {"cancel_1m", "ns"},
+    {"add_after_10m", "ns"},    {"cancel_10m", "ns"},
 };
 
 enum { EXPECTED = sizeof expected / sizeof expected[0] };
