@@ -133,6 +133,7 @@ static enum woken sleep_get(struct wq__memory *m, int64_t deadline_ns)
 	wq__parker_init(&w.parker);
 	link_waiter(m, &w);
 	if (m->flags & WQ__TIMED && !m->leader) {
+		/* cppcheck-suppress autoVariables ; it is taken off before this call returns */
 		m->leader = &w;
 		m->leader_until_ns = m->next_due_ns;
 		if (until > m->next_due_ns)

@@ -174,9 +174,11 @@ static void wait_turn(wq_delayqueue *dq, int64_t deadline_ns)
 	wq__parker_init(&t.parker);
 	if (dq->takers)
 		dq->takers->prev = &t;
+	/* cppcheck-suppress autoVariables ; it is taken off before this call returns */
 	dq->takers = &t;
 	dq->inside++;
 	if (!dq->leader && has_head(dq)) {
+		/* cppcheck-suppress autoVariables ; it is taken off before this call returns */
 		dq->leader = &t;
 		if (head_ns(dq) < until)
 			until = head_ns(dq);

@@ -180,6 +180,7 @@ int wq_timer_stop(wq_timer *t)
 	if (wait) {
 		wq__parker_init(&s.parker);
 		s.next = t->stoppers;
+		/* cppcheck-suppress autoVariables ; it is taken off before this call returns */
 		t->stoppers = &s;
 	}
 	wq__lock_release(&t->lock);

@@ -188,6 +188,12 @@ static struct segment *segment_of(const wq_wheel *w, uint64_t name)
 	return number < w->nsegments ? w->segments[number] : NULL;
 }
 
+/* Of a name that is known to be good. */
+static struct segment *segment_at(const wq_wheel *w, uint64_t name)
+{
+	return w->segments[(uint32_t)(name >> 32) / SEGMENT];
+}
+
 static uint32_t place_of(uint64_t name)
 {
 	return (uint32_t)(name >> 32) % SEGMENT;
@@ -212,7 +218,7 @@ static bool alive(const void *wheel, wq__ref ref)
 /* It has no reference any more. */
 static void record_free(wq_wheel *w, wq_timer_id id)
 {
-	struct segment *s = segment_of(w, id);
+	struct segment *s = segment_at(w, id);
 	uint32_t i = place_of(id);
 
 	s->generation[i]++;
@@ -295,7 +301,7 @@ int64_t wq_wheel_free(wq_wheel *w)
 /* A reference for a timer that has none. One that never fires needs none. */
 static int refer(wq_wheel *w, wq_timer_id id, int64_t due_ns)
 {
-	uint32_t *version = &segment_of(w, id)->version[place_of(id)];
+	uint32_t *version = &segment_at(w, id)->version[place_of(id)];
 	wq__ref ref = {.due_ns = due_ns, .what = (id >> 32 << 32) | (*version + 1)};
 
 	if (due_ns == WQ_NEVER)
@@ -309,7 +315,7 @@ static int refer(wq_wheel *w, wq_timer_id id, int64_t due_ns)
 /* Lets its reference die, if it has one. */
 static void unrefer(wq_wheel *w, wq_timer_id id)
 {
-	uint32_t *version = &segment_of(w, id)->version[place_of(id)];
+	uint32_t *version = &segment_at(w, id)->version[place_of(id)];
 
 	if (*version & 1) {
 		++*version;
@@ -383,7 +389,7 @@ int wq_wheel_cancel(wq_wheel *w, wq_timer_id id)
 	if (!is_timer(w, id))
 		return WQ_ESTALE;
 
-	struct record *r = &segment_of(w, id)->record[place_of(id)];
+	struct record *r = &segment_at(w, id)->record[place_of(id)];
 
 	if (r->fn == periodic)
 		every_free(w, r->u.every);
@@ -401,7 +407,7 @@ int wq_wheel_reschedule(wq_wheel *w, wq_timer_id id, int64_t due_ns)
 		return WQ_EINVAL;
 	if (!is_timer(w, id))
 		return WQ_ESTALE;
-	version = &segment_of(w, id)->version[place_of(id)];
+	version = &segment_at(w, id)->version[place_of(id)];
 	if (due_ns == WQ_NEVER) {
 		unrefer(w, id);
 		return WQ_OK;
@@ -432,7 +438,7 @@ int64_t wq_wheel_next_deadline(const wq_wheel *w)
 /* A periodic timer fires: on to the first of its times that lies after now. */
 static void next_period(wq_wheel *w, const struct every *e, wq__ref ref, struct wq__due *out)
 {
-	uint32_t *version = &segment_of(w, ref.what)->version[place_of(ref.what)];
+	uint32_t *version = &segment_at(w, ref.what)->version[place_of(ref.what)];
 	int64_t missed = (out->event.now_ns - ref.due_ns) / e->period_ns;
 
 	out->fn = e->fn;
@@ -462,7 +468,7 @@ bool wq__wheel_pop(wq_wheel *w, int64_t now_ns, struct wq__due *out)
 			continue;
 		}
 
-		struct segment *s = segment_of(w, ref.what);
+		struct segment *s = segment_at(w, ref.what);
 		uint32_t i = place_of(ref.what);
 		wq_timer_id id = (ref.what >> 32 << 32) | s->generation[i];
 
