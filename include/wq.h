@@ -17,6 +17,7 @@
  *     }                                           // shut down and empty
  *
  *     wq_drain_for(q, 10 * WQ_SECOND, NULL);      // stop taking, finish, stop
+ *     ...                                         // join the workers
  *     wq_free(q);
  *
  * This header includes all others; each of them compiles alone.

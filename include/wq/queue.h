@@ -13,7 +13,7 @@
  *   add       | queued  | queued        | merged  | marked   | merged        | marked
  *   add_after | waiting | by the policy | merged  | +waiting | merged        | by the policy
  *   comes due | –       | queued        | –       | –        | –             | dirty
- *   cancel    | –       | gone          | gone    | noted    | dirty off     | waiting off
+ *   cancel    | –       | gone          | gone    | –        | dirty off     | waiting off
  *   done      | stale   | stale         | stale   | gone     | queued, tail  | waiting
  *   requeue   | stale   | stale         | stale   | queued   | queued        | queued
  *   shutdown  | –       | dropped       | kept    | kept     | kept          | waiting off
@@ -126,8 +126,8 @@ typedef struct wq_options {
 WQ_API int wq_new(wq **out, const wq_options *options);
 
 /*
- * Free a queue. Keys that are still queued are given up, and the answer says
- * how many: 0 after a drain that finished.
+ * Free a queue. Keys that are still queued or wait are given up, and the answer
+ * says how many: 0 after a drain that finished.
  *
  * Returns that number (at most INT_MAX), or:
  *   WQ_EINVAL  q is NULL
@@ -206,6 +206,8 @@ typedef struct wq_add_options {
  * cancelled and comes back to a time it had before may keep its former place).
  * WQ_NEVER waits until it is moved or cancelled.
  *
+ * options may be NULL: an add now.
+ *
  * Returns WQ_WAITING (it waits now), WQ_MOVED or WQ_KEPT (it waited already),
  * WQ_QUEUED, WQ_MERGED or WQ_MARKED as wq_add(), or an error of wq_add(); also
  * WQ_EINVAL: both times given, at_ns < 0, an unknown policy, a reserved word
@@ -233,8 +235,8 @@ WQ_API int wq_reschedule(wq *q, const void *key, size_t len, int64_t due_ns);
  * one that is held is not dirty any more and does not come back by itself. An
  * add after the cancel counts as always.
  *
- * Returns the WQ_STATE_ bits that it found, or WQ_ENOTFOUND; WQ_EINVAL,
- * WQ_ETOOLONG. Blocks: no. Allocates: no.
+ * Returns the WQ_STATE_ bits that it found (no status: see enum wq_state_bits
+ * below), or WQ_ENOTFOUND; WQ_EINVAL, WQ_ETOOLONG. Blocks: no. Allocates: no.
  */
 WQ_API int wq_cancel(wq *q, const void *key, size_t len);
 
@@ -284,8 +286,9 @@ WQ_API int wq_add_many(wq *q, const wq_key *keys, size_t n, int *outcomes);
 typedef struct wq_item {
 	const void *key;
 	size_t len;
-	uint64_t token;     /* unique to this hold within its queue */
-	int64_t added_ns;   /* when the key was added, in the queue's time; without metrics
+	uint64_t token; /* unique to this hold within its queue */
+	int64_t
+	    added_ns; /* when the key was added or came due, in the queue's time; without metrics
 	                         by the coarse clock, up to some milliseconds early */
 	uint32_t attempts;  /* 1, and 1 more for each failure that has not been forgotten */
 	uint32_t reserved0; /* must be zero */
@@ -300,8 +303,9 @@ typedef struct wq_item {
  *
  * Returns WQ_OK and fills *item, or, leaving *item alone:
  *   WQ_EINVAL        q or item is NULL
- *   WQ_ESHUTDOWN     shut down, and nothing is queued. A key that was marked
- *                    while held may still come back: another Get may find it
+ *   WQ_ESHUTDOWN     shut down, and nothing is queued (in a drain that waits:
+ *                    nor waiting or held). A key that was marked while held may
+ *                    still come back: another Get may find it
  *   WQ_EINTERRUPTED  wq_interrupt() took effect on this call
  *
  * Blocks: until a key is ready. Allocates: no.
@@ -403,7 +407,7 @@ WQ_API int wq_next_many(wq *q, wq_item *items, size_t item_size, size_t n, size_
 /*
  * Give a held key back unfinished, to the tail of the line (WQ_TAIL) or to
  * its head (WQ_HEAD). No failure is counted. If it was added meanwhile, that
- * merges. Allowed during a shutdown: the key can still be got. The key keeps
+ * merges, and a waiting copy is absorbed. Allowed during a shutdown: the key can still be got. The key keeps
  * the time at which it was added.
  *
  * Returns WQ_QUEUED, or WQ_EINVAL, WQ_ESTALE, WQ_EOTHERQUEUE as wq_done().
@@ -444,7 +448,8 @@ WQ_API int wq_wait_idle_for(wq *q, int64_t timeout_ns);
  * [KEYWAIT] Wait until what had been asked of one key before this call is finished: a
  * queued key until it has been held and done, a held one until that hold is
  * done, a held and dirty one until its next hold is done too. Adds that come
- * later do not prolong the wait. A key that is absent: WQ_OK at once.
+ * later do not prolong the wait. A key that is absent, or only waits for its
+ * time: WQ_OK at once.
  *
  * Returns as wq_wait_idle_until(); also WQ_ETOOLONG.
  */
@@ -490,7 +495,7 @@ typedef struct wq_key_info {
  */
 typedef int (*wq_walk_fn)(void *ctx, const wq_key_info *info);
 
-/* What a drain left, as one consistent cut. All 0: everything was finished. */
+/* What a drain left, as one consistent cut. All 0: everything was finished, nothing dropped. */
 typedef struct wq_report {
 	uint64_t queued;      /* keys in line */
 	uint64_t running;     /* keys that are held, dirty or not */
@@ -519,7 +524,8 @@ typedef struct wq_drain_options {
 
 /*
  * Refuse further adds, as wq_shutdown(), and wait until nothing is queued and
- * nothing held: the workers go on and work through what is left. [DRAIN] Any
+ * nothing held. Keys that wait for their time are dropped, unless options say
+ * otherwise; report->dropped counts them, and WQ_OK does not speak of them: the workers go on and work through what is left. [DRAIN] Any
  * number of threads may drain; all of them return.
  *
  * options and report may be NULL. *report is filled on WQ_OK, WQ_ETIMEDOUT
@@ -540,7 +546,7 @@ typedef struct wq_drain_options {
 WQ_API int wq_drain_until(wq *q, int64_t deadline_ns, const wq_drain_options *options,
                           wq_report *report);
 
-/* The same with a span from now and no listing. */
+/* The same with a span from now (<= 0: looks once), no listing, and dropping what waits. */
 WQ_API int wq_drain_for(wq *q, int64_t timeout_ns, wq_report *report);
 
 /* ---- look ---------------------------------------------------------------- */
