@@ -37,8 +37,8 @@
 #include "base/hash.h"
 #include "base/slab.h"
 #include "base/sync.h"
+#include "base/table.h"
 #include "queue/entry.h"
-#include "queue/table.h"
 #include "time/agenda.h"
 
 enum {

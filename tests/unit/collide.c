@@ -6,7 +6,7 @@
 #include "../support/support.h"
 
 #include "base/hash.h"
-#include "queue/table.h"
+#include "base/table.h"
 
 enum { ATTACK = 300, KNOWN_SEED = 12345 };
 

@@ -1,7 +1,7 @@
 /* The table of keys against a plain array, on random tapes; and how it grows and shrinks. */
 #include "../support/support.h"
 
-#include "queue/table.h"
+#include "base/table.h"
 
 static uint64_t seed;
 

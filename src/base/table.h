@@ -17,8 +17,8 @@
  * A slot is hash << 32 | id; 0 is an empty one. Slots are sorted by their whole
  * value. The caller serialises.
  */
-#ifndef WQ_QUEUE_TABLE_H
-#define WQ_QUEUE_TABLE_H
+#ifndef WQ_BASE_TABLE_H
+#define WQ_BASE_TABLE_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -9,7 +9,7 @@
  * shorter) when both together would fill less than a quarter of one of them. That
  * needs no memory, so it can be done while a key is removed.
  */
-#include "queue/table.h"
+#include "base/table.h"
 
 #include <stdbool.h>
 #include <string.h>
