@@ -30,7 +30,10 @@
 #include <wq/delayqueue.h>
 #include <wq/engine.h>
 #include <wq/heap.h>
+#include <wq/limiter.h>
 #include <wq/order.h>
+#include <wq/parallel.h>
+#include <wq/pool.h>
 #include <wq/queue.h>
 #include <wq/status.h>
 #include <wq/timer.h>

@@ -24,6 +24,41 @@ extern "C" {
 #define WQ_ENGINE_VERSION 1
 
 /*
+ * A gate, through which the Gets of a pool's workers go. Every change makes all
+ * that wait behind it, and all that come with what they saw before, answer
+ * WQ_EINTERRUPTED; wq_interrupt() does not concern them. The number is
+ * the engine's, under its lock.
+ */
+typedef struct wq_gate {
+	uint32_t changes;
+} wq_gate;
+
+/* What a turn does, in this order. */
+enum wq_turn_steps {
+	WQ_TURN_SETTLE = 1, /* end the hold by the verdict */
+	WQ_TURN_BURY = 2,   /* end the hold of a key that was answered WQ_DEAD */
+	WQ_TURN_GET = 4     /* get the next key */
+};
+
+/*
+ * One turn of a worker: settle what it holds, and get the next.
+ *
+ * A retry that finds the last attempt used up answers WQ_DEAD in `settled`: the
+ * hold has not ended, nothing was got, and *item is renewed, so that every older copy is
+ * stale; another turn buries it. An error in `settled`: nothing has changed, and nothing was
+ * got.
+ */
+typedef struct wq_turn {
+	unsigned steps;      /* in: of wq_turn_steps */
+	int settled;         /* out: what settling answers */
+	int64_t verdict;     /* in: see wq_settle() */
+	int64_t deadline_ns; /* in: of the get */
+	wq_gate *gate;       /* in: NULL: a Get like others; with one it waits, in a shutdown, until
+	                        nothing is held either */
+	uint32_t seen;       /* in: the gate's number, as the worker knows it */
+} wq_turn;
+
+/*
  * A deadline of WQ_NOWAIT asks not to wait and is answered WQ_EAGAIN; any other
  * deadline that passes is answered WQ_ETIMEDOUT. Items are arrays of elements
  * of item_size bytes.
@@ -35,7 +70,8 @@ typedef struct wq_engine {
 
 	/*
 	 * Make the state of queue q. The options are checked and hold no NULL clock or allocator.
-	 * On success the order is the engine's, and close frees it; on failure wq_new() does. An
+	 * The limiter is never NULL, and stays the queue's, which frees it after close. On success
+	 * the order is the engine's, and close frees it; on failure wq_new() does. An
 	 * engine that sleeps by the clock watches it.
 	 */
 	int (*open)(wq *q, const wq_options *options, void **state);
@@ -43,7 +79,7 @@ typedef struct wq_engine {
 	int (*close)(void *state);
 
 	int (*add)(void *state, const void *key, size_t len);
-	/* add_with: the options are checked, and hold a time. */
+	/* add_with: the options are checked, and hold a time or ask the limiter. */
 	int (*add_with)(void *state, const void *key, size_t len, const wq_add_options *options);
 	int (*reschedule)(void *state, const void *key, size_t len, int64_t due_ns);
 	/* cancel: a deadline of WQ_NOWAIT does not wait for the hold's end. */
@@ -80,6 +116,14 @@ typedef struct wq_engine {
 
 	int (*fd)(void *state);
 	int (*clock_changed)(void *state);
+
+	/* forget, num_requeues: by the item if it is not NULL, else by the key. */
+	int (*forget)(void *state, const wq_item *item, const void *key, size_t len);
+	int64_t (*num_requeues)(void *state, const wq_item *item, const void *key, size_t len);
+	/* turn: what the Get answers, or WQ_OK without one. */
+	int (*turn)(void *state, wq_item *item, wq_turn *turn);
+	/* gate_change: its new number. */
+	uint32_t (*gate_change)(void *state, wq_gate *gate);
 } wq_engine;
 
 #ifdef __cplusplus

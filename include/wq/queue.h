@@ -16,6 +16,7 @@
  *   cancel    | –       | gone          | gone    | –        | dirty off     | waiting off
  *   done      | stale   | stale         | stale   | gone     | queued, tail  | waiting
  *   requeue   | stale   | stale         | stale   | queued   | queued        | queued
+ *   retry     | stale   | stale         | stale   | waiting  | queued, tail  | waiting, earlier time
  *   shutdown  | –       | dropped       | kept    | kept     | kept          | waiting off
  *
  * An add absorbs the waiting copy of its key; no add makes a queued or dirty key
@@ -52,6 +53,7 @@
 
 #include <wq/alloc.h>
 #include <wq/clock.h>
+#include <wq/limiter.h>
 #include <wq/order.h>
 #include <wq/status.h>
 #include <wq/version.h>
@@ -61,6 +63,7 @@ extern "C" {
 #endif
 
 typedef struct wq wq;
+typedef struct wq_item wq_item;
 struct wq_engine;
 
 /* Given to a Get instead of a deadline: do not wait, WQ_EAGAIN if nothing is ready. */
@@ -106,34 +109,55 @@ typedef struct wq_options {
 	 * always succeed.
 	 */
 	size_t max_keys;
-	uint64_t reserved[8]; /* must be zero */
+	/*
+	 * How long failed keys wait; it belongs to the queue in every case. NULL:
+	 * wq_limiter_default().
+	 */
+	wq_limiter *limiter;
+	/*
+	 * [DEAD] After so many attempts a key that is to be retried is given up instead:
+	 * dead_letter is called and the key is forgotten and done. 0: no maximum.
+	 */
+	uint32_t max_attempts;
+	uint32_t reserved0; /* must be zero */
+	/*
+	 * Called in the thread that calls wq_retry(), outside the lock, while the
+	 * item is held still: it may use the queue, but not hand the item back.
+	 * NULL: nobody is told, it is only counted.
+	 */
+	void (*dead_letter)(void *ctx, const wq_item *item);
+	void *dead_ctx;
+	uint64_t reserved[4]; /* must be zero */
 } wq_options;
 
 /*
  * Make a queue. `options` may be NULL. On success the queue is in *out; on
- * an error *out is untouched. What the options hand over (the order) belongs
- * to the queue in every case, failure included.
+ * an error *out is untouched. What the options hand over (order, limiter)
+ * belongs to the queue in every case, failure included.
  *
  * Returns WQ_OK, or:
  *   WQ_EINVAL    out is NULL; a reserved word is not zero; name too long;
  *                spin_ns out of range; a clock, allocator or order without
- *                its functions; engine_options without an engine
+ *                its functions; engine_options without an engine; max_attempts
+ *                with a limiter that counts no failures
  *   WQ_EVERSION  the engine's table is of another version
+ *   WQ_EBUSY     the limiter belongs to another
  *   WQ_ENOMEM
+ *   or the status of the limiter, if its constructor failed
  *
  * Blocks: no. Allocates: yes.
  */
 WQ_API int wq_new(wq **out, const wq_options *options);
 
 /*
- * Free a queue. Keys that are still queued or wait are given up, and the answer
- * says how many: 0 after a drain that finished.
+ * Free a queue. Keys that are still queued or wait, or were left over, are given
+ * up, and the answer says how many: 0 after a drain that left nothing.
  *
  * Returns that number (at most INT_MAX), or:
  *   WQ_EINVAL  q is NULL
- *   WQ_EBUSY   an item is held, or a thread is waiting or walking inside;
- *              the queue is unchanged. wq_shutdown() wakes Gets and
- *              drains
+ *   WQ_EBUSY   an item is held, a thread is waiting or walking inside, or a
+ *              pool works on it; the queue is unchanged. wq_shutdown() wakes
+ *              Gets and drains
  *
  * A thread whose call is about to start, or that waits for the queue's lock,
  * is not seen: make sure that no call begins once this one has.
@@ -195,7 +219,7 @@ typedef struct wq_add_options {
 	int64_t after_ns;      /* so long from now; <= 0: now */
 	int64_t at_ns;         /* or at this time of the queue's clock; 0: not given. Not both */
 	enum wq_policy policy; /* for an add with a delay */
-	uint32_t reserved0;    /* must be zero */
+	uint32_t limited;      /* 1: after as long as the limiter says; no time is given then */
 	uint64_t reserved[6];  /* must be zero */
 } wq_add_options;
 
@@ -210,8 +234,8 @@ typedef struct wq_add_options {
  *
  * Returns WQ_WAITING (it waits now), WQ_MOVED or WQ_KEPT (it waited already),
  * WQ_QUEUED, WQ_MERGED or WQ_MARKED as wq_add(), or an error of wq_add(); also
- * WQ_EINVAL: both times given, at_ns < 0, an unknown policy, a reserved word
- * not zero.
+ * WQ_EINVAL: more than one of both times and `limited` given, at_ns < 0, an
+ * unknown policy, a reserved word not zero.
  *
  * Blocks: no. Allocates: yes.
  */
@@ -220,6 +244,36 @@ WQ_API int wq_add_with(wq *q, const void *key, size_t len, const wq_add_options 
 /* The same with a span from now, or a time, and WQ_MIN. */
 WQ_API int wq_add_after(wq *q, const void *key, size_t len, int64_t delay_ns);
 WQ_API int wq_add_at(wq *q, const void *key, size_t len, int64_t due_ns);
+
+/*
+ * [LIMITED] Add a key as long from now as the limiter says, with WQ_MIN: 0 is an add
+ * now. The limiter counts every call that is accepted, merged or not; if the
+ * key turned out to be in line or to come sooner anyway, what the limiter
+ * reserved for it is given back, but the count stays. A refused call
+ * counts nothing (an own limiter was asked all the same, if memory ran out).
+ *
+ * Answers like wq_add_after().
+ */
+WQ_API int wq_add_limited(wq *q, const void *key, size_t len);
+
+/*
+ * Clear the limiter's memory of the key, whatever its state, and nothing else:
+ * a held key is still to be done. [FORGET] Nothing else clears it: failures outlive
+ * wq_done() and wq_cancel(), until this or the idle bound of the limiter.
+ *
+ * Returns WQ_OK, also if nothing was remembered; or WQ_EINVAL, WQ_ETOOLONG.
+ * Blocks: no. Allocates: no.
+ */
+WQ_API int wq_forget(wq *q, const void *key, size_t len);
+
+/* The same by the item that is held; WQ_ESTALE, WQ_EOTHERQUEUE as wq_done(). */
+WQ_API int wq_forget_item(wq *q, const wq_item *item);
+
+/* How many failures the limiter remembers of the key; or WQ_EINVAL, WQ_ETOOLONG. Blocks: no. */
+WQ_API int64_t wq_num_requeues(wq *q, const void *key, size_t len);
+
+/* The same by the item that is held; WQ_ESTALE, WQ_EOTHERQUEUE as wq_done(). */
+WQ_API int64_t wq_num_requeues_item(wq *q, const wq_item *item);
 
 /*
  * Give a key that waits another time, whatever policy it came with; a time that
@@ -232,8 +286,9 @@ WQ_API int wq_reschedule(wq *q, const void *key, size_t len, int64_t due_ns);
 
 /*
  * Take a key back, in whatever state. Waiting copies and a queued key are gone;
- * one that is held is not dirty any more and does not come back by itself. An
- * add after the cancel counts as always.
+ * one that is held is not dirty any more and does not come back by itself, nor
+ * by a retry of this hold. An add after the cancel counts as always. What the limiter
+ * remembers of it stays.
  *
  * Returns the WQ_STATE_ bits that it found (no status: see enum wq_state_bits
  * below), or WQ_ENOTFOUND; WQ_EINVAL, WQ_ETOOLONG. Blocks: no. Allocates: no.
@@ -243,7 +298,8 @@ WQ_API int wq_cancel(wq *q, const void *key, size_t len);
 /*
  * The same, and if a worker holds the key, wait until that hold has ended; it
  * does not wait for holds that begin later. WQ_ETIMEDOUT: the key is cancelled
- * all the same. Do not call it while holding the key.
+ * all the same. Do not call it while holding the key; in a pool's handler, for the key
+ * that it handles: WQ_EDEADLK, and nothing has changed.
  */
 WQ_API int wq_cancel_sync_until(wq *q, const void *key, size_t len, int64_t deadline_ns);
 
@@ -283,7 +339,7 @@ WQ_API int wq_add_many(wq *q, const wq_key *keys, size_t n, int *outcomes);
  * The key's bytes belong to the queue and are valid until the item is handed
  * back. A NUL follows them.
  */
-typedef struct wq_item {
+struct wq_item {
 	const void *key;
 	size_t len;
 	uint64_t token; /* unique to this hold within its queue */
@@ -295,7 +351,7 @@ typedef struct wq_item {
 	const void *owner;  /* the queue's own, as is the next */
 	uint64_t slot;
 	uint64_t reserved[2]; /* must be zero */
-} wq_item;
+};
 
 /*
  * Take the key at the head of the line and hold it, waiting until there is
@@ -416,6 +472,59 @@ WQ_API int wq_next_many(wq *q, wq_item *items, size_t item_size, size_t n, size_
 WQ_API int wq_requeue(wq *q, const wq_item *item, enum wq_where where);
 
 /*
+ * [RETRY] The work on a held key has failed: count that, and try again when the limiter
+ * says, in one step with the end of the hold. The failure counts once, even if
+ * the key was added meanwhile.
+ *
+ * Returns what has become of the key, which is held no more:
+ *   WQ_WAITING    it waits for its next attempt, or for an earlier time it had
+ *   WQ_QUEUED     it is back in line at once: it was added meanwhile, the limiter
+ *                 asked for no delay, a drain runs what waits (once for a
+ *                 key), or there was no memory to let it wait
+ *   WQ_CANCELLED  it was cancelled during this hold: no failure is counted, and
+ *                 it is done (an add after the cancel counts: WQ_QUEUED, WQ_WAITING)
+ *   WQ_DEAD       it has failed max_attempts times: dead_letter was called, and
+ *                 it is forgotten and done; if it was added meanwhile it is in line
+ *                 afresh
+ *   WQ_LEFT       the queue is shut down: it is done, and counts as left over in
+ *                 the report of a drain. A drain that waits for what waits
+ *                 accepts retries
+ * or WQ_EINVAL, WQ_ESTALE, WQ_EOTHERQUEUE as wq_done(), and nothing has changed.
+ *
+ * Blocks: no, but for dead_letter. Allocates: perhaps.
+ */
+WQ_API int wq_retry(wq *q, const wq_item *item);
+
+/*
+ * What is to become of a held key, as a pool's handler answers it: a number.
+ *
+ *   WQ_DONE  (0)       forget it, and done
+ *   any other > 0      forget it, and once more after so many nanoseconds
+ *   WQ_DROP            forget it, and done: given up
+ *   any other < 0      retry, as wq_retry(); WQ_RETRY, or -errno, say
+ */
+#define WQ_DONE INT64_C(0)
+#define WQ_RETRY INT64_C(-1)
+#define WQ_DROP INT64_MIN
+
+/*
+ * End a hold by such a number.
+ *
+ * Returns as wq_done() or wq_retry(). Once more, but the queue is shut down:
+ * WQ_OK, and a drain's report counts it as dropped, like all that waits.
+ */
+WQ_API int wq_settle(wq *q, const wq_item *item, int64_t verdict);
+
+/*
+ * wq_settle() and wq_get_until() in one step, as wq_next_until() is for
+ * wq_done(): the loop of a worker of one's own.
+ *
+ * Answers like wq_next_until(). *settled, unless it is NULL, is what
+ * wq_settle() would have answered; it is written whenever the hold has ended.
+ */
+WQ_API int wq_settle_next(wq *q, wq_item *item, int64_t verdict, int64_t deadline_ns, int *settled);
+
+/*
  * Ask to hold the item for span_ns more from now. In the memory engine a hold
  * lasts until it is handed back, and this only checks the item; where holds
  * are leases it renews one.
@@ -438,7 +547,8 @@ WQ_API int wq_lost(wq *q, const wq_item *item);
  * taking keys, so it may not be idle any more when this returns.
  *
  * Returns WQ_OK, WQ_ETIMEDOUT, or WQ_EINVAL (q is NULL, deadline < 0).
- * A worker that holds an item waits for itself: do not.
+ * A worker that holds an item waits for itself: do not; in a handler of a pool of this
+ * queue: WQ_EDEADLK.
  * Blocks: yes. Allocates: no.
  */
 WQ_API int wq_wait_idle_until(wq *q, int64_t deadline_ns);
@@ -451,7 +561,8 @@ WQ_API int wq_wait_idle_for(wq *q, int64_t timeout_ns);
  * later do not prolong the wait. A key that is absent, or only waits for its
  * time: WQ_OK at once.
  *
- * Returns as wq_wait_idle_until(); also WQ_ETOOLONG.
+ * Returns as wq_wait_idle_until(); also WQ_ETOOLONG. WQ_EDEADLK only for the key
+ * that the handler handles.
  */
 WQ_API int wq_wait_key_until(wq *q, const void *key, size_t len, int64_t deadline_ns);
 WQ_API int wq_wait_key_for(wq *q, const void *key, size_t len, int64_t timeout_ns);
@@ -475,7 +586,8 @@ enum wq_state_bits {
 	WQ_STATE_QUEUED = 1,  /* in line */
 	WQ_STATE_RUNNING = 2, /* held by a worker */
 	WQ_STATE_DIRTY = 4,   /* held, and added again meanwhile */
-	WQ_STATE_WAITING = 8  /* a copy waits for its time, alone or beside the others */
+	WQ_STATE_WAITING = 8, /* a copy waits for its time, alone or beside the others */
+	WQ_STATE_LEFT = 16    /* left over: its retry came after a shutdown */
 };
 
 /* One key as walk and drain show it. The bytes are valid during the callback. */
@@ -502,7 +614,9 @@ typedef struct wq_report {
 	uint64_t dirty;       /* of those, keys that will come back */
 	uint64_t waiting;     /* keys whose time has not come */
 	uint64_t dropped;     /* waiting copies that the shutdown dropped */
-	uint64_t reserved[3]; /* zero */
+	uint64_t left;        /* keys that failed after the shutdown and were not tried again */
+	uint64_t dead;        /* keys that were given up after max_attempts, since wq_new() */
+	uint64_t reserved[1]; /* zero */
 } wq_report;
 
 /* What a drain does with keys that wait. The first drain or shutdown decides. */
@@ -514,7 +628,10 @@ enum wq_waiting {
 };
 
 typedef struct wq_drain_options {
-	/* Called for each key that was left, with its state and age; NULL: counts only. */
+	/*
+	 * Called for each key that is there at the end, left over ones included, with
+	 * its state and age; NULL: counts only.
+	 */
 	wq_walk_fn left;
 	void *ctx;
 	enum wq_waiting waiting;
@@ -524,12 +641,14 @@ typedef struct wq_drain_options {
 
 /*
  * Refuse further adds, as wq_shutdown(), and wait until nothing is queued and
- * nothing held. Keys that wait for their time are dropped, unless options say
- * otherwise; report->dropped counts them, and WQ_OK does not speak of them: the workers go on and work through what is left. [DRAIN] Any
+ * nothing held. The workers go on and work through what is left; pools of this queue that are
+ * paused are resumed. Keys that wait for their time are dropped, unless options say
+ * otherwise: report->dropped counts them, and WQ_OK does not speak of them, nor of
+ * keys that fail meanwhile: report->left counts those. [DRAIN] Any
  * number of threads may drain; all of them return.
  *
- * options and report may be NULL. *report is filled on WQ_OK, WQ_ETIMEDOUT
- * and WQ_EINTERRUPTED alike.
+ * options and report may be NULL. *report is filled, and options->left called,
+ * on WQ_OK, WQ_ETIMEDOUT and WQ_EINTERRUPTED alike.
  *
  * Returns WQ_OK: nothing was left (in the instant when it was looked at), or:
  *   WQ_ETIMEDOUT     the deadline passed; the queue stays shut, and what is
@@ -540,7 +659,8 @@ typedef struct wq_drain_options {
  *   WQ_EINVAL        q is NULL, deadline < 0, a reserved word is not zero;
  *                    the queue is not shut
  *
- * Nobody drains while holding an item: it would wait for itself.
+ * Nobody drains while holding an item: it would wait for itself; in a handler of a pool of this
+ * queue: WQ_EDEADLK, and the queue is not shut.
  * Blocks: yes.
  */
 WQ_API int wq_drain_until(wq *q, int64_t deadline_ns, const wq_drain_options *options,

@@ -40,7 +40,8 @@
 	X(TAKE_UNLINKS_TWICE, "a take whose time-out and wake-up meet leaves the list twice")      \
 	X(CALLING_TOO_LATE, "a callback counts as under way only after the lock is released")      \
 	X(STOP_WAKES_ONE, "the end of a callback releases one stop instead of all")                \
-	X(TIMER_NO_WAKE, "a timer that becomes the first does not wake the runner")
+	X(TIMER_NO_WAKE, "a timer that becomes the first does not wake the runner")                \
+	X(POOL_STOP_WAKES_ONE, "the end of the last worker releases one stop instead of all")
 
 #define WQ__BUG_ENUM(name, text) WQ__BUG_##name,
 enum wq__bug { WQ__BUG_NONE, WQ__BUG_LIST(WQ__BUG_ENUM) WQ__BUG_COUNT };

@@ -4,29 +4,18 @@
 
 #include <sys/random.h>
 
-#include "base/sync.h"
-
-/* splitmix64: every seed gives another sequence. */
-static uint64_t draw(uint64_t *state)
-{
-	uint64_t z = (*state += UINT64_C(0x9E3779B97F4A7C15));
-
-	z = (z ^ (z >> 30)) * UINT64_C(0xBF58476D1CE4E5B9);
-	z = (z ^ (z >> 27)) * UINT64_C(0x94D049BB133111EB);
-	return z ^ (z >> 31);
-}
+#include "base/random.h"
 
 void wq__hash_init(wq__hash_key *k, uint64_t seed)
 {
-	/* Early at boot the kernel may have no random bytes; then address and time have to do. */
 	if (seed == 0 && getrandom(k, sizeof *k, GRND_NONBLOCK) != (ssize_t)sizeof *k)
-		seed = (uint64_t)(uintptr_t)k ^ (uint64_t)wq__clock_now() << 16;
+		seed = wq__random_seed(0);
 	if (seed != 0) {
 		for (size_t i = 0; i < sizeof k->word / sizeof k->word[0]; i++)
-			k->word[i] = draw(&seed);
+			k->word[i] = wq__random_next(&seed);
 		for (int i = 0; i < 2; i++) {
-			k->chain[i] = draw(&seed);
-			k->last[i] = draw(&seed);
+			k->chain[i] = wq__random_next(&seed);
+			k->last[i] = wq__random_next(&seed);
 		}
 	}
 	for (int i = 0; i < 2; i++) {

@@ -244,22 +244,52 @@ static void *begin(void *arg)
 	return NULL;
 }
 
-bool wq__thread_start(wq__thread *t, void (*run)(void *arg), void *arg, const char *name)
+void **wq__self(void)
+{
+	static _Thread_local void *self;
+
+	return &self;
+}
+
+/* The system's default, or as much as was asked for, but no less than it allows. */
+static int set_stack(pthread_attr_t *attr, size_t size)
+{
+	size_t least = (size_t)sysconf(_SC_THREAD_STACK_MIN);
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+
+	if (size == 0)
+		return 0;
+	size = size < least ? least : size;
+	return pthread_attr_setstacksize(attr, (size + page - 1) / page * page);
+}
+
+bool wq__thread_start(wq__thread *t, void (*run)(void *arg), void *arg, const char *name,
+                      size_t stack_size)
 {
 	struct start *s = calloc(1, sizeof *s);
+	pthread_attr_t attr;
 	sigset_t all, before;
 	int rc;
 
 	if (!s)
 		return false;
+	rc = pthread_attr_init(&attr);
+	if (rc != 0)
+		goto no_attr;
+	rc = set_stack(&attr, stack_size);
+	if (rc != 0)
+		goto no_thread;
 	s->run = run;
 	s->arg = arg;
 	strncpy(s->name, name, sizeof s->name - 1);
 	/* A thread inherits the mask of its creator. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
-	rc = pthread_create(&t->id, NULL, begin, s);
+	rc = pthread_create(&t->id, &attr, begin, s);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
+no_thread:
+	pthread_attr_destroy(&attr);
+no_attr:
 	if (rc != 0)
 		free(s);
 	return rc == 0;

@@ -71,16 +71,20 @@ uint32_t wq__pauses_for(int64_t ns);
 int64_t wq__clock_now(void);
 int64_t wq__clock_coarse(void);
 
+/* A pointer of this thread's own, NULL at first. */
+void **wq__self(void);
+
 /*
  * A thread of the library's own: it blocks all signals, carries a name (at most
- * 15 bytes), and asks the kernel for exact timers.
+ * 15 bytes), and asks the kernel for exact timers. stack_size 0: the system's default.
  */
 typedef struct wq__thread {
 	pthread_t id;
 } wq__thread;
 
 /* False: there is no such thread. */
-bool wq__thread_start(wq__thread *t, void (*run)(void *arg), void *arg, const char *name);
+bool wq__thread_start(wq__thread *t, void (*run)(void *arg), void *arg, const char *name,
+                      size_t stack_size);
 void wq__thread_join(wq__thread *t);
 bool wq__thread_is_me(const wq__thread *t);
 

@@ -29,6 +29,12 @@ static int add_known(struct wq__memory *m, struct wq__entry *e, uint32_t id, int
 	}
 	if (state & WQ_STATE_DIRTY)
 		return WQ_MERGED;
+	if (wq__entry_absent(e)) {
+		/* It was only remembered. */
+		if (wq__full(m))
+			return WQ_EFULL;
+		wq__unremember(m, e);
+	}
 	if (state & WQ_STATE_WAITING && e->added_ns <= *when)
 		return WQ_MERGED; /* it is due, and will stand in line before this add would */
 	if (state & WQ_STATE_WAITING && !WQ__BUG(ABSORB_NOTHING)) {
@@ -52,7 +58,7 @@ static int add_new(struct wq__memory *m, wq__place at, uint32_t hash, const void
 	struct wq__entry *e;
 	uint32_t id;
 
-	if (wq__unlikely(m->max_keys > 0 && m->table.n - m->nghosts >= m->max_keys))
+	if (wq__full(m))
 		return WQ_EFULL;
 	e = wq__slab_alloc(&m->slab, wq__entry_size(len, m->room), &id);
 	if (wq__unlikely(!e))
@@ -69,6 +75,8 @@ static int add_new(struct wq__memory *m, wq__place at, uint32_t hash, const void
 		e->bits |= WQ__BESIDE;
 		wq__entry_at(m, reminder)->bits |= WQ__BESIDE;
 	}
+	if (wq__unlikely(reminder || m->nghosts > 0))
+		wq__inherit(m, e, reminder);
 	if (wq__unlikely(m->due_left))
 		wq__line_up(m, e, id, *when);
 	else
@@ -116,6 +124,21 @@ static inline int add_locked(struct wq__memory *m, uint32_t hash, const void *ke
 		}
 		return add_known(m, e, (uint32_t)slot, when);
 	}
+}
+
+int wq__add_locked(struct wq__memory *m, uint32_t hash, const void *key, size_t len)
+{
+	int64_t when = UNKNOWN;
+
+	return add_locked(m, hash, key, len, &when);
+}
+
+/* What is due has been promoted, and the key is there. */
+int wq__add_known(struct wq__memory *m, struct wq__entry *e, uint32_t id)
+{
+	int64_t when = UNKNOWN;
+
+	return add_known(m, e, id, &when);
 }
 
 int wq__mem_add(void *state, const void *key, size_t len)

@@ -1,7 +1,7 @@
 /* Taking keys back, and moving those that wait. */
 #include "queue/memory.h"
 
-/* Out of the table and gone; what stands beside it learns that. It is in no line. */
+/* Out of the table and gone; what stands beside it learns that. It is in no line or list. */
 void wq__forget_key(struct wq__memory *m, struct wq__entry *e, uint64_t slot)
 {
 	wq__place at;
@@ -52,7 +52,7 @@ static void cancel_queued(struct wq__memory *m, struct wq__entry *e, uint64_t sl
 		m->order.remove(m->order.ctx, &e->u.node);
 	else
 		unlink_line(m, e, (uint32_t)slot);
-	wq__forget_key(m, e, slot);
+	wq__vanish(m, e, slot);
 }
 
 static void cancel_held(struct wq__memory *m, struct wq__entry *e)
@@ -74,7 +74,7 @@ static unsigned cancel_all(struct wq__memory *m, uint32_t hash, uint32_t id, uin
 
 		found |= WQ_STATE_WAITING;
 		wq__unwait(m, r);
-		wq__forget_key(m, r, (uint64_t)hash << 32 | reminder);
+		wq__vanish(m, r, (uint64_t)hash << 32 | reminder);
 	}
 	if (!id)
 		return found;
@@ -89,7 +89,7 @@ static unsigned cancel_all(struct wq__memory *m, uint32_t hash, uint32_t id, uin
 		cancel_queued(m, e, slot);
 	} else {
 		wq__unwait(m, e);
-		wq__forget_key(m, e, slot);
+		wq__vanish(m, e, slot);
 	}
 	return found;
 }
@@ -107,6 +107,8 @@ int wq__mem_cancel(void *state, const void *key, size_t len, int64_t deadline_ns
 	uint32_t id = wq__find(m, hash, key, len);
 	uint32_t reminder = wq__find_copy(m, hash, key, len, WQ__REMINDER);
 
+	if (id && wq__entry_absent(wq__entry_at(m, id)))
+		id = 0;
 	if (id || reminder) {
 		rc = (int)cancel_all(m, hash, id, reminder);
 		if (m->flags & (WQ__WATCHED | WQ__PATIENT))

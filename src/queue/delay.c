@@ -48,7 +48,7 @@ static bool alive(const void *owner, wq__ref ref)
 }
 
 /* It waits from now on. False: out of memory, and nothing has changed. */
-static bool begin_wait(struct wq__memory *m, struct wq__entry *e, uint64_t slot, int64_t due_ns)
+bool wq__begin_wait(struct wq__memory *m, struct wq__entry *e, uint64_t slot, int64_t due_ns)
 {
 	if (due_ns != WQ_NEVER && wq__agenda_insert(&m->agenda, wq__now(m),
 	                                            (wq__ref){.due_ns = due_ns, .what = slot}) < 0)
@@ -85,7 +85,7 @@ int wq__rewait(struct wq__memory *m, struct wq__entry *e, uint64_t slot, int64_t
 
 	if (due_ns == old)
 		return WQ_MOVED;
-	if (!begin_wait(m, e, slot, due_ns))
+	if (!wq__begin_wait(m, e, slot, due_ns))
 		return WQ_ENOMEM;
 	m->nwaiting--;
 	if (old == WQ_NEVER)
@@ -105,7 +105,7 @@ void wq__line_up(struct wq__memory *m, struct wq__entry *e, uint32_t id, int64_t
 		int64_t added = e->added_ns;
 
 		wq__entry_set_state(e, wq__entry_state(e) & WQ__BESIDE);
-		if (begin_wait(m, e, (uint64_t)e->hash << 32 | id, now))
+		if (wq__begin_wait(m, e, (uint64_t)e->hash << 32 | id, now))
 			return;
 		e->added_ns = added;
 	}
@@ -209,7 +209,7 @@ static void drop(struct wq__memory *m, struct wq__entry *e, uint64_t slot)
 	m->ndropped++;
 	wq__entry_set_state(e, wq__entry_state(e) & ~(unsigned)WQ_STATE_WAITING);
 	if (!(e->bits & WQ_STATE_RUNNING))
-		wq__forget_key(m, e, slot);
+		wq__vanish(m, e, slot);
 }
 
 /* Those that never come due have no reference; they are looked for in the table. */
@@ -276,7 +276,7 @@ static int wait_new(struct wq__memory *m, uint32_t hash, const void *key, size_t
 	uint64_t slot;
 	uint32_t id;
 
-	if (m->max_keys > 0 && m->table.n - m->nghosts >= m->max_keys)
+	if (wq__full(m))
 		return WQ_EFULL;
 	e = wq__slab_alloc(&m->slab, wq__entry_size(len, m->room), &id);
 	if (!e)
@@ -288,12 +288,14 @@ static int wait_new(struct wq__memory *m, uint32_t hash, const void *key, size_t
 	e->bits |= (uint8_t)apart;
 	if (wq__table_insert(&m->table, wq__table_seek(&m->table, slot), slot) < 0)
 		goto no_slot;
-	if (!begin_wait(m, e, slot, due_ns))
+	if (!wq__begin_wait(m, e, slot, due_ns))
 		goto no_wait;
 	if (beside) {
 		e->bits |= WQ__BESIDE;
 		wq__entry_at(m, beside)->bits |= WQ__BESIDE;
 	}
+	if (beside || m->nghosts > 0)
+		wq__inherit(m, e, beside);
 	return WQ_WAITING;
 no_wait:;
 	wq__place at;
@@ -305,29 +307,81 @@ no_slot:
 	return WQ_ENOMEM;
 }
 
-static int add_later(struct wq__memory *m, uint32_t hash, const void *key, size_t len,
-                     int64_t due_ns, enum wq_policy policy)
+/* A key that was only remembered waits from now on, as itself or as its reminder. */
+static int wait_again(struct wq__memory *m, struct wq__entry *e, uint64_t slot, int64_t due_ns,
+                      unsigned apart)
 {
-	unsigned apart = policy == WQ_REMIND ? WQ__REMINDER : 0;
-	uint32_t id = wq__find_copy(m, hash, key, len, apart);
-	struct wq__entry *e;
+	if (wq__full(m))
+		return WQ_EFULL;
+	if (!wq__begin_wait(m, e, slot, due_ns))
+		return WQ_ENOMEM;
+	wq__unremember(m, e);
+	e->bits |= (uint8_t)apart;
+	return WQ_WAITING;
+}
 
-	if (!id)
-		return wait_new(m, hash, key, len, due_ns, apart,
-		                wq__find_copy(m, hash, key, len, apart ^ WQ__REMINDER));
-	e = wq__entry_at(m, id);
+/* The copy that the policy is about is there. */
+int wq__add_later_known(struct wq__memory *m, struct wq__entry *e, uint64_t slot, int64_t due_ns,
+                        enum wq_policy policy)
+{
 	if (e->bits & WQ_STATE_WAITING)
-		return merge(m, e, (uint64_t)hash << 32 | id, due_ns, policy);
+		return merge(m, e, slot, due_ns, policy);
 	if (e->bits & (WQ_STATE_QUEUED | WQ_STATE_DIRTY)) {
 		if (e->bits & WQ_STATE_QUEUED && m->order.touch)
 			m->order.touch(m->order.ctx, &e->u.node);
 		return WQ_MERGED;
 	}
-	return begin_wait(m, e, (uint64_t)hash << 32 | id, due_ns) ? WQ_WAITING : WQ_ENOMEM;
+	if (wq__entry_absent(e))
+		return wait_again(m, e, slot, due_ns, 0);
+	return wq__begin_wait(m, e, slot, due_ns) ? WQ_WAITING : WQ_ENOMEM;
+}
+
+static int add_later(struct wq__memory *m, uint32_t hash, const void *key, size_t len,
+                     int64_t due_ns, enum wq_policy policy)
+{
+	unsigned apart = policy == WQ_REMIND ? WQ__REMINDER : 0;
+	uint32_t id = wq__find_copy(m, hash, key, len, apart), other;
+
+	if (id)
+		return wq__add_later_known(m, wq__entry_at(m, id), (uint64_t)hash << 32 | id,
+		                           due_ns, policy);
+	other = wq__find_copy(m, hash, key, len, apart ^ WQ__REMINDER);
+	if (other && wq__entry_absent(wq__entry_at(m, other)))
+		return wait_again(m, wq__entry_at(m, other), (uint64_t)hash << 32 | other, due_ns,
+		                  apart);
+	return wait_new(m, hash, key, len, due_ns, apart, other);
+}
+
+/* As long from now as the limiter says: one look-up, if the key is there. */
+static int add_limited(struct wq__memory *m, uint32_t hash, const void *key, size_t len,
+                       enum wq_policy policy, int64_t now)
+{
+	struct wq__ask ask;
+	uint32_t id;
+	struct wq__entry *e = wq__bearer(m, hash, key, len, &id);
+	bool known = e && !wq__entry_apart(e) && policy != WQ_REMIND;
+	int64_t due;
+	int rc;
+
+	wq__ask_begin(m, &ask, e, key, len, now);
+	due = wq_time_add(now, ask.delay_ns);
+	if (due <= now)
+		rc = known ? wq__add_known(m, e, id) : wq__add_locked(m, hash, key, len);
+	else if (known)
+		rc = wq__add_later_known(m, e, (uint64_t)hash << 32 | id, due, policy);
+	else
+		rc = add_later(m, hash, key, len, due, policy);
+	if (rc < 0) {
+		wq__ask_undo(m, &ask);
+		return rc;
+	}
+	wq__ask_end(m, &ask, rc);
+	wq__ask_store(m, &ask, known ? e : wq__bearer(m, hash, key, len, &id));
+	return rc;
 }
 
 /* Somebody has to wake up for the next due time: the leader earlier, or a new one. */
-static struct wq__waiter *lead(struct wq__memory *m)
+struct wq__waiter *wq__lead(struct wq__memory *m)
 {
 	if (m->leader && m->next_due_ns < m->leader_until_ns && !WQ__BUG(EARLIER_NO_WAKE))
 		return wq__rouse_leader(m);
@@ -345,7 +399,7 @@ int wq__mem_add_with(void *state, const void *key, size_t len, const wq_add_opti
 
 	wq__lock_acquire(&m->lock);
 	now = wq__now(m);
-	due = o->at_ns > 0 ? o->at_ns : wq_time_add(now, o->after_ns);
+	due = o->limited ? WQ_NEVER : o->at_ns > 0 ? o->at_ns : wq_time_add(now, o->after_ns);
 	wq__promote_all(m, now);
 	/* That may have taken a while. */
 	now = wq__now(m);
@@ -357,9 +411,10 @@ int wq__mem_add_with(void *state, const void *key, size_t len, const wq_add_opti
 		wq__lock_release(&m->lock);
 		return wq__mem_add(m, key, len);
 	}
-	rc = add_later(m, hash, key, len, due, o->policy);
+	rc = o->limited ? add_limited(m, hash, key, len, o->policy, now)
+	                : add_later(m, hash, key, len, due, o->policy);
 	wq__pick_many(m, &wakes);
-	w = lead(m);
+	w = wq__lead(m);
 	wq__lock_release(&m->lock);
 	wq__wake_many(&wakes);
 	wq__wake(w);

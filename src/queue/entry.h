@@ -4,6 +4,10 @@
  *
  * A key is in line, or held, or neither, never both; so what belongs to the
  * line and what belongs to the hold share their place.
+ *
+ * A key without state is kept as long as the limiter remembers something of
+ * it: then it stands in the list of remembered keys (remember.c). Behind the
+ * key are the order's room and the limiter's.
  */
 #ifndef WQ_QUEUE_ENTRY_H
 #define WQ_QUEUE_ENTRY_H
@@ -32,14 +36,17 @@ struct wq__entry {
 	uint32_t hash;
 	uint16_t len_low;      /* the length's low 16 bits */
 	uint8_t bits;          /* WQ_STATE_ bits; LEN_HIGH: the length's 17th bit */
-	uint8_t failures_high; /* failures that were not forgotten: 24 bits, saturating */
+	uint8_t failures_high; /* failures that were not forgotten: 23 bits; LAST_TRY */
 	uint16_t failures_low;
 	char key[]; /* a NUL follows; then, at a multiple of 8, the order's room */
 };
 
 /* Bits beside the public ones. */
 enum wq__entry_bits {
-	/* RUNNING: cancelled while held. QUEUED: cancelled, and only the user's order still knows it. */
+	/*
+	 * RUNNING: cancelled while held. QUEUED: cancelled, and only the user's order still
+	 * knows it. Alone: left over, WQ_STATE_LEFT.
+	 */
 	WQ__CANCELLED = 0x10,
 	WQ__REMINDER =
 	    0x20, /* the copy that WQ_REMIND made: WAITING, and apart from the key itself */
@@ -50,6 +57,7 @@ enum wq__entry_bits {
 enum {
 	WQ__ENTRY_HEADER = offsetof(struct wq__entry, key),
 	WQ__LEN_HIGH = 0x80,
+	WQ__LAST_TRY = 0x80, /* in failures_high: the drain that runs what waits retried it */
 };
 
 static inline uint32_t wq__entry_len(const struct wq__entry *e)
@@ -69,7 +77,27 @@ static inline void wq__entry_set_state(struct wq__entry *e, unsigned state)
 
 static inline uint32_t wq__entry_failures(const struct wq__entry *e)
 {
-	return (uint32_t)e->failures_high << 16 | e->failures_low;
+	return (uint32_t)(e->failures_high & ~WQ__LAST_TRY) << 16 | e->failures_low;
+}
+
+static inline void wq__entry_set_failures(struct wq__entry *e, uint32_t n)
+{
+	e->failures_high = (uint8_t)((e->failures_high & WQ__LAST_TRY) | n >> 16);
+	e->failures_low = (uint16_t)n;
+}
+
+/* What others call its state. */
+static inline unsigned wq__entry_public(const struct wq__entry *e)
+{
+	unsigned bits = e->bits & WQ__PUBLIC;
+
+	return bits ? bits : e->bits & WQ__CANCELLED ? WQ_STATE_LEFT : 0;
+}
+
+/* Neither queued, held nor waiting: only remembered, or left over. */
+static inline int wq__entry_absent(const struct wq__entry *e)
+{
+	return !(e->bits & WQ__PUBLIC);
 }
 
 /* A new key without state or failures. */

@@ -77,8 +77,7 @@ static uint32_t pop_order(struct wq__memory *m)
 
 		if (!wq__entry_is_ghost(e))
 			return id;
-		m->nghosts--;
-		wq__forget_key(m, e, (uint64_t)e->hash << 32 | id);
+		wq__vanish_ghost(m, e, (uint64_t)e->hash << 32 | id);
 	}
 }
 
@@ -114,6 +113,8 @@ static inline void take(struct wq__memory *m, wq_item *item, size_t item_size)
 	    .owner = m,
 	    .slot = (uint64_t)e->hash << 32 | id,
 	};
+	if (wq__unlikely(m->flags & WQ__ASKS))
+		item->attempts = wq__requeues_of(m, e) + 1;
 	if (wq__unlikely(item_size > sizeof *item))
 		memset(item + 1, 0, item_size - sizeof *item);
 }
@@ -183,15 +184,37 @@ static inline int done_locked(struct wq__memory *m, const wq_item *item)
 		wq__entry_set_state(e, WQ_STATE_WAITING | (e->bits & WQ__BESIDE));
 		rc = WQ_WAITING;
 	}
-	if (wq__unlikely(rc == WQ_OK && e->bits & WQ__BESIDE)) {
-		wq__forget_key(m, e, item->slot);
+	if (wq__unlikely(rc == WQ_OK && (e->bits & WQ__BESIDE || wq__bears(m, e)))) {
+		wq__vanish(m, e, item->slot);
 	} else if (wq__likely(rc == WQ_OK)) {
 		wq__table_remove(&m->table, at);
 		wq__slab_free(&m->slab, id);
 	}
-	if (wq__unlikely(m->flags & (WQ__WATCHED | WQ__PATIENT)))
+	if (wq__unlikely(m->flags & (WQ__WATCHED | WQ__PATIENT | WQ__GATED)))
 		wq__watch_hold_end(m, id, WQ__ENDED, rc != WQ_QUEUED);
 	return rc;
+}
+
+/* ---- for turn.c and remember.c ------------------------------------------- */
+
+struct wq__entry *wq__held(struct wq__memory *m, const wq_item *item, int *why)
+{
+	wq__place at;
+	struct wq__entry *e = held(m, item, &at, why);
+
+	if (e)
+		*why = WQ_OK;
+	return e;
+}
+
+int wq__end_hold(struct wq__memory *m, const wq_item *item)
+{
+	return done_locked(m, item);
+}
+
+void wq__take(struct wq__memory *m, wq_item *item)
+{
+	take(m, item, sizeof *item);
 }
 
 /* In an order of the user's a key that has come due may go before those in line. */
@@ -212,6 +235,12 @@ static inline struct wq__waiter *pass_on(struct wq__memory *m, int rc)
 	return wq__pick(m);
 }
 
+bool wq__ready_now(struct wq__memory *m)
+{
+	before_pop(m);
+	return m->nready > 0;
+}
+
 int wq__mem_get(void *state, wq_item *item, int64_t deadline_ns)
 {
 	struct wq__memory *m = state;
@@ -221,7 +250,7 @@ int wq__mem_get(void *state, wq_item *item, int64_t deadline_ns)
 	wq__lock_acquire(&m->lock);
 	before_pop(m);
 	if (m->nready == 0)
-		rc = wq__await_ready(m, deadline_ns);
+		rc = wq__await_ready(m, deadline_ns, NULL, 0);
 	if (wq__likely(rc == WQ_OK))
 		take(m, item, sizeof *item);
 	w = pass_on(m, rc);
@@ -259,7 +288,7 @@ int wq__mem_next(void *state, wq_item *item, int64_t deadline_ns)
 		rc = WQ_OK;
 		before_pop(m);
 		if (m->nready == 0)
-			rc = wq__await_ready(m, deadline_ns);
+			rc = wq__await_ready(m, deadline_ns, NULL, 0);
 		if (wq__likely(rc == WQ_OK))
 			take(m, item, sizeof *item);
 		w = pass_on(m, rc);
@@ -326,7 +355,7 @@ static int get_some(struct wq__memory *m, wq_item *items, size_t item_size, size
 {
 	before_pop(m);
 
-	int rc = m->nready > 0 ? WQ_OK : wq__await_ready(m, deadline_ns);
+	int rc = m->nready > 0 ? WQ_OK : wq__await_ready(m, deadline_ns, NULL, 0);
 
 	return rc == WQ_OK ? take_many(m, items, item_size, max) : rc;
 }

@@ -31,7 +31,7 @@ int wq__mem_state(void *state, const void *key, size_t len)
 	wq__promote_all(m, wq__now(m));
 
 	uint32_t id = wq__find(m, hash, key, len);
-	unsigned bits = id ? wq__entry_at(m, id)->bits & WQ__PUBLIC : 0;
+	unsigned bits = id ? wq__entry_public(wq__entry_at(m, id)) : 0;
 
 	if (wq__find_copy(m, hash, key, len, WQ__REMINDER))
 		bits |= WQ_STATE_WAITING;
@@ -80,7 +80,7 @@ static bool batch_push(const struct wq__memory *m, struct batch *b, const struct
 	size_t len = wq__entry_len(e);
 	int64_t due = due_of(m, e);
 
-	if (wq__entry_is_ghost(e) ||
+	if (wq__entry_is_ghost(e) || !wq__entry_public(e) ||
 	    (e->bits & (WQ__REMINDER | WQ__BESIDE)) == (WQ__REMINDER | WQ__BESIDE))
 		return true;
 	if (b->n == WQ__HOLD_MAX || sizeof b->bytes - b->used < len + 1)
@@ -90,7 +90,7 @@ static bool batch_push(const struct wq__memory *m, struct batch *b, const struct
 	    .len = len,
 	    .age_ns = (e->bits & WQ__PUBLIC) == WQ_STATE_WAITING ? 0 : age_of(e, now),
 	    .due_ns = due,
-	    .state = (e->bits & WQ__PUBLIC) | (due ? WQ_STATE_WAITING : 0u),
+	    .state = wq__entry_public(e) | (due ? WQ_STATE_WAITING : 0u),
 	};
 	memcpy(b->bytes + b->used, e->key, len + 1);
 	b->used += len + 1;

@@ -51,6 +51,12 @@ static int mem_open(wq *q, const wq_options *o, void **state)
 		m->room = o->order->room;
 		m->flags |= WQ__ORDERED;
 	}
+	m->limiter = o->limiter;
+	m->limit_room = wq__limiter_room(o->limiter);
+	m->room = (m->room + 7) / 8 * 8 + m->limit_room;
+	if (o->limiter->asks)
+		m->flags |= WQ__ASKS;
+	m->max_attempts = o->max_attempts;
 	m->max_keys = o->max_keys;
 	m->width = UINT32_MAX;
 	/* Later than every token of an older queue that may have stood at the same address. */
@@ -87,7 +93,7 @@ static int mem_close(void *state)
 	wq__lock_acquire(&m->lock);
 
 	bool busy = m->nrunning > 0 || m->inside > 0;
-	size_t n = m->table.n - m->nghosts;
+	size_t n = m->table.n - m->nghosts - m->nmemo;
 	int left = n > INT_MAX ? INT_MAX : (int)n;
 
 	wq__lock_release(&m->lock);
@@ -137,6 +143,10 @@ const wq_engine wq__memory_engine = {
     .walk = wq__mem_walk,
     .fd = wq__mem_fd,
     .clock_changed = wq__mem_clock_changed,
+    .forget = wq__mem_forget,
+    .num_requeues = wq__mem_num_requeues,
+    .turn = wq__mem_turn,
+    .gate_change = wq__mem_gate_change,
 };
 
 static const struct wq__entry *entry_of(const wq_node *node)

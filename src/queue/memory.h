@@ -1,15 +1,16 @@
 /*
  * The memory engine: its one struct, and what its files share.
  *
- *   add.c     add, add_many                 wait.c   sleeping and waking
- *   get.c     get, done, next, requeue      stop.c   shutdown, drain, waiting for idle or a key
- *   delay.c   add_with, what comes due      cancel.c cancel, reschedule
- *   look.c    len, state, walk              fd.c     the descriptor for event loops
- *   memory.c  open, close, the table of functions
+ *   add.c       add, add_many                 wait.c   sleeping and waking
+ *   get.c       get, done, next, requeue      stop.c   shutdown, drain, waiting for idle or a key
+ *   delay.c     add_with, what comes due      cancel.c cancel, reschedule
+ *   remember.c  what the limiter remembers    turn.c   retry, and the other ends of a hold
+ *   look.c      len, state, walk              fd.c     the descriptor for event loops
+ *   memory.c    open, close, the table of functions
  *
  * One lock protects everything, so there is no lock order inside the engine,
- * and counts are simply consistent. No callback but clock, allocator and
- * order runs under it.
+ * and counts are simply consistent. No callback but clock, allocator, order
+ * and limiter runs under it.
  *
  * Wake-ups. A Get with nothing to do stands in `gets` with a parker on its own
  * stack. Whoever changes the queue calls wq__pick() before it unlocks, which
@@ -38,6 +39,7 @@
 #include "base/slab.h"
 #include "base/sync.h"
 #include "base/table.h"
+#include "limit/limiter.h"
 #include "queue/entry.h"
 #include "time/agenda.h"
 
@@ -53,7 +55,8 @@ enum {
 /* A thread inside a blocking Get. On its stack; guarded by the lock but for the parker. */
 struct wq__waiter {
 	struct wq__waiter *next, *prev;
-	bool interrupted; /* taken off the list by wq_interrupt(), and not in inflight */
+	const wq_gate *gate; /* of a pool; NULL: a Get like others */
+	bool interrupted;    /* taken off the list to look again, and not in inflight */
 	wq__parker parker;
 };
 
@@ -61,13 +64,16 @@ struct wq__waiter {
 struct wq__watcher;
 
 enum wq__flags {
-	WQ__SHUT = 1,     /* no more adds */
-	WQ__WATCHED = 2,  /* somebody waits for idleness, a drain, or one key */
-	WQ__FD = 4,       /* there is a descriptor */
-	WQ__ORDERED = 8,  /* the order is the user's */
-	WQ__TIMED = 32,   /* some key has a due time: look at the clock */
-	WQ__PATIENT = 64, /* shut by a drain that waits for what waits */
-	WQ__EXACT = 16,   /* stamps are taken from the queue's clock, not from the coarse one */
+	WQ__SHUT = 1,      /* no more adds */
+	WQ__WATCHED = 2,   /* somebody waits for idleness, a drain, or one key */
+	WQ__FD = 4,        /* there is a descriptor */
+	WQ__ORDERED = 8,   /* the order is the user's */
+	WQ__TIMED = 32,    /* some key has a due time: look at the clock */
+	WQ__PATIENT = 64,  /* shut by a drain that waits for what waits */
+	WQ__EXACT = 16,    /* stamps are taken from the queue's clock, not from the coarse one */
+	WQ__GATED = 128,   /* shut, and a Get of a pool waits for the last hold to end */
+	WQ__HURRIED = 256, /* shut by a drain that runs what waits at once */
+	WQ__ASKS = 512,    /* attempts are the user's own limiter's to say */
 };
 
 struct wq__memory {
@@ -102,16 +108,23 @@ struct wq__memory {
 	bool due_left;                        /* L: more are due than one hold may move */
 	uint32_t nwaiting;                    /* L: copies that wait */
 	uint32_t nnever;                      /* L: of those, with WQ_NEVER */
-	uint32_t nghosts;             /* L: cancelled keys that the user's order has yet to pop */
-	uint64_t ndropped;            /* L: waiting copies that a shutdown dropped */
-	struct wq__waiter *leader;    /* L: the waiting Get that sleeps until the next due time */
-	int64_t leader_until_ns;      /* L */
-	struct wq__watcher *watchers; /* L */
+	uint32_t nghosts;               /* L: cancelled keys that the user's order has yet to pop */
+	uint64_t ndropped;              /* L: waiting copies that a shutdown dropped */
+	struct wq__waiter *leader;      /* L: the waiting Get that sleeps until the next due time */
+	int64_t leader_until_ns;        /* L */
+	struct wq__watcher *watchers;   /* L */
+	uint32_t memo_first, memo_last; /* L: keys that are only remembered, ids */
+	uint32_t nmemo;                 /* L */
+	uint64_t nleft;                 /* L: keys that were left over */
+	uint64_t ndead;                 /* L: keys that were given up */
 	int fd_poll, fd_event, fd_timer; /* L: -1 until asked for */
 	bool fd_readable;                /* L */
 
 	uint64_t max_keys;      /* I: 0: no bound */
-	size_t room;            /* I: the order's bytes beside each key */
+	size_t room;            /* I: the order's and the limiter's bytes beside each key */
+	size_t limit_room;      /* I: of those, the limiter's, which are the last */
+	uint32_t max_attempts;  /* I: 0: no maximum */
+	wq_limiter *limiter;    /* I; what is in it, L */
 	wq_order order;         /* I */
 	wq_clock clock;         /* I */
 	wq_allocator allocator; /* I */
@@ -131,6 +144,37 @@ extern const wq_engine wq__memory_engine;
 int wq__mem_add(void *state, const void *key, size_t len);
 int wq__mem_add_many(void *state, const wq_key *keys, size_t n, int *outcomes);
 
+int wq__add_locked(struct wq__memory *m, uint32_t hash, const void *key, size_t len);
+int wq__add_known(struct wq__memory *m, struct wq__entry *e, uint32_t id);
+
+/* remember.c */
+/* A question to the limiter, of which the answer is stored or undone. */
+struct wq__ask {
+	struct wq__entry *entry; /* that it is about; NULL: none bears anything yet */
+	struct wq__subject s;
+	int64_t delay_ns; /* the answer */
+	int64_t before[WQ__LIMIT_ROOM_MAX / 8];
+};
+
+int wq__mem_forget(void *state, const wq_item *item, const void *key, size_t len);
+int64_t wq__mem_num_requeues(void *state, const wq_item *item, const void *key, size_t len);
+void wq__inherit(struct wq__memory *m, struct wq__entry *e, uint32_t beside);
+void wq__vanish(struct wq__memory *m, struct wq__entry *e, uint64_t slot);
+void wq__vanish_ghost(struct wq__memory *m, struct wq__entry *e, uint64_t slot);
+void wq__unremember(struct wq__memory *m, struct wq__entry *e);
+struct wq__entry *wq__bearer(struct wq__memory *m, uint32_t hash, const void *key, size_t len,
+                             uint32_t *id);
+void wq__ask_begin(struct wq__memory *m, struct wq__ask *ask, struct wq__entry *e, const void *key,
+                   size_t len, int64_t now);
+void wq__ask_store(struct wq__memory *m, const struct wq__ask *ask, struct wq__entry *e);
+void wq__ask_undo(struct wq__memory *m, const struct wq__ask *ask);
+void wq__ask_end(struct wq__memory *m, const struct wq__ask *ask, int outcome);
+uint32_t wq__requeues_of(const struct wq__memory *m, struct wq__entry *e);
+void wq__forget_failures(struct wq__memory *m, struct wq__entry *e);
+
+/* turn.c */
+int wq__mem_turn(void *state, wq_item *item, wq_turn *turn);
+
 /* delay.c */
 int wq__mem_add_with(void *state, const void *key, size_t len, const wq_add_options *options);
 int64_t wq__mem_next_deadline(void *state);
@@ -139,6 +183,10 @@ void wq__promote_all(struct wq__memory *m, int64_t now);
 void wq__drop_waiting(struct wq__memory *m);
 void wq__unwait(struct wq__memory *m, struct wq__entry *e);
 int wq__rewait(struct wq__memory *m, struct wq__entry *e, uint64_t slot, int64_t due_ns);
+bool wq__begin_wait(struct wq__memory *m, struct wq__entry *e, uint64_t slot, int64_t due_ns);
+int wq__add_later_known(struct wq__memory *m, struct wq__entry *e, uint64_t slot, int64_t due_ns,
+                        enum wq_policy policy);
+struct wq__waiter *wq__lead(struct wq__memory *m);
 void wq__line_up(struct wq__memory *m, struct wq__entry *e, uint32_t id, int64_t now);
 
 /* cancel.c */
@@ -147,6 +195,10 @@ int wq__mem_reschedule(void *state, const void *key, size_t len, int64_t due_ns)
 void wq__forget_key(struct wq__memory *m, struct wq__entry *e, uint64_t slot);
 
 /* get.c */
+struct wq__entry *wq__held(struct wq__memory *m, const wq_item *item, int *why);
+int wq__end_hold(struct wq__memory *m, const wq_item *item);
+void wq__take(struct wq__memory *m, wq_item *item);
+bool wq__ready_now(struct wq__memory *m);
 int wq__mem_get(void *state, wq_item *item, int64_t deadline_ns);
 int wq__mem_get_many(void *state, wq_item *items, size_t item_size, size_t max,
                      int64_t deadline_ns);
@@ -161,7 +213,8 @@ int wq__mem_lost(void *state, const wq_item *item);
 
 /* wait.c */
 struct wq__waiter *wq__pick_slow(struct wq__memory *m);
-int wq__await_ready(struct wq__memory *m, int64_t deadline_ns);
+int wq__await_ready(struct wq__memory *m, int64_t deadline_ns, const wq_gate *gate, uint32_t seen);
+uint32_t wq__mem_gate_change(void *state, wq_gate *gate);
 void wq__wake_all_gets(struct wq__memory *m);
 struct wq__waiter *wq__rouse_leader(struct wq__memory *m);
 int wq__mem_interrupt(void *state, int n);
@@ -251,6 +304,18 @@ static inline int64_t wq__tick(struct wq__memory *m)
 	if (now >= m->next_due_ns)
 		wq__promote(m, now);
 	return now;
+}
+
+/* May there be something that the limiter remembers of the key? */
+static inline bool wq__bears(const struct wq__memory *m, const struct wq__entry *e)
+{
+	return e->failures_low || e->failures_high || m->limit_room > 0 || m->flags & WQ__ASKS;
+}
+
+/* Is there no room for one more key? Those that are only remembered do not count. */
+static inline bool wq__full(const struct wq__memory *m)
+{
+	return wq__unlikely(m->max_keys > 0) && m->table.n - m->nghosts - m->nmemo >= m->max_keys;
 }
 
 /* Has everything that a drain waits for been done? */

@@ -12,17 +12,12 @@
 
 #include "base/alloc.h"
 #include "base/compiler.h"
+#include "limit/limiter.h"
 #include "queue/memory.h"
+#include "queue/queue.h"
 #include "time/clock.h"
 
 enum { NAME_MAX_BYTES = 255 };
-
-struct wq {
-	const wq_engine *engine; /* I */
-	void *state;             /* I: the engine's */
-	wq_clock clock;          /* I */
-	wq_allocator allocator;  /* I */
-};
 
 /* ---- life ---------------------------------------------------------------- */
 
@@ -36,7 +31,7 @@ static bool all_zero(const uint64_t *words, size_t n)
 
 static int check_options(const wq_options *o)
 {
-	if (!all_zero(o->reserved, sizeof o->reserved / sizeof o->reserved[0]))
+	if (o->reserved0 != 0 || !all_zero(o->reserved, sizeof o->reserved / sizeof o->reserved[0]))
 		return WQ_EINVAL;
 	if (o->name && strnlen(o->name, NAME_MAX_BYTES + 1) > NAME_MAX_BYTES)
 		return WQ_EINVAL;
@@ -44,9 +39,11 @@ static int check_options(const wq_options *o)
 		return WQ_EINVAL;
 	if (o->spin_ns < WQ_SPIN_NEVER || o->spin_ns > WQ_MILLISECOND)
 		return WQ_EINVAL;
-	if (!o->allocator->alloc || !o->allocator->free || !o->clock->now)
+	if (!o->clock->now)
 		return WQ_EINVAL;
 	if (o->order && (!o->order->push || !o->order->pop || o->order->room > WQ_ORDER_ROOM_MAX))
+		return WQ_EINVAL;
+	if (o->max_attempts > 0 && !o->limiter->counts && !o->limiter->asks)
 		return WQ_EINVAL;
 	if (o->engine &&
 	    (o->engine->version != WQ_ENGINE_VERSION || o->engine->size < sizeof(wq_engine)))
@@ -65,7 +62,11 @@ static int make(wq **out, const wq_options *o)
 	    .engine = o->engine ? o->engine : &wq__memory_engine,
 	    .clock = *o->clock,
 	    .allocator = *o->allocator,
+	    .limiter = o->limiter,
+	    .dead_letter = o->dead_letter,
+	    .dead_ctx = o->dead_ctx,
 	};
+	wq__lock_init(&q->lock);
 	rc = q->engine->open(q, o, &q->state);
 	if (rc < 0) {
 		wq__free(o->allocator, q, sizeof *q);
@@ -78,18 +79,31 @@ static int make(wq **out, const wq_options *o)
 int wq_new(wq **out, const wq_options *options)
 {
 	wq_options o = options ? *options : (wq_options){0};
+	bool ours;
 	int rc;
 
 	if (!o.allocator)
 		o.allocator = &wq__default_allocator;
 	if (!o.clock)
 		o.clock = &wq__clock_real;
-	rc = out ? check_options(&o) : WQ_EINVAL;
+	rc = out && o.allocator->alloc && o.allocator->free ? WQ_OK : WQ_EINVAL;
+	if (!o.limiter && rc == WQ_OK)
+		o.limiter = wq__limiter_default(o.allocator);
+
+	int taken = o.limiter ? wq__limiter_take(o.limiter) : WQ_OK;
+
+	ours = o.limiter && taken == WQ_OK;
+	if (rc == WQ_OK)
+		rc = taken;
+	if (rc == WQ_OK)
+		rc = check_options(&o);
 	if (rc == WQ_OK)
 		rc = make(out, &o);
 	/* What was handed over is ours even if there is no queue to own it. */
 	if (rc != WQ_OK && o.order && o.order->free)
 		o.order->free(o.order->ctx);
+	if (rc != WQ_OK && ours)
+		wq__limiter_release(o.limiter);
 	return rc;
 }
 
@@ -102,9 +116,13 @@ int wq_free(wq *q)
 
 	wq_allocator a = q->allocator;
 
+	if (wq__has_pools(q))
+		return WQ_EBUSY;
 	rc = q->engine->close(q->state);
-	if (rc >= 0)
-		wq__free(&a, q, sizeof *q);
+	if (rc < 0)
+		return rc;
+	wq__limiter_release(q->limiter);
+	wq__free(&a, q, sizeof *q);
 	return rc;
 }
 
@@ -149,9 +167,9 @@ int wq_add_many(wq *q, const wq_key *keys, size_t n, int *outcomes)
 
 static bool add_options_ok(const wq_add_options *o)
 {
-	if (o->reserved0 != 0 || !all_zero(o->reserved, sizeof o->reserved / sizeof o->reserved[0]))
+	if (o->limited > 1 || !all_zero(o->reserved, sizeof o->reserved / sizeof o->reserved[0]))
 		return false;
-	if (o->at_ns < 0 || (o->at_ns > 0 && o->after_ns != 0))
+	if (o->at_ns < 0 || (o->at_ns > 0) + (o->after_ns != 0) + (o->limited != 0) > 1)
 		return false;
 	return (unsigned)o->policy <= WQ_REMIND;
 }
@@ -164,7 +182,7 @@ int wq_add_with(wq *q, const void *key, size_t len, const wq_add_options *option
 		rc = WQ_EINVAL;
 	if (rc != WQ_OK)
 		return rc;
-	if (!options || (options->at_ns == 0 && options->after_ns <= 0))
+	if (!options || (options->at_ns == 0 && options->after_ns <= 0 && !options->limited))
 		return q->engine->add(q->state, key, len);
 	return q->engine->add_with(q->state, key, len, options);
 }
@@ -178,6 +196,25 @@ int wq_add_at(wq *q, const void *key, size_t len, int64_t due_ns)
 {
 	/* Time 0 has passed on every clock. */
 	return wq_add_with(q, key, len, &(wq_add_options){.at_ns = due_ns});
+}
+
+int wq_add_limited(wq *q, const void *key, size_t len)
+{
+	return wq_add_with(q, key, len, &(wq_add_options){.limited = 1});
+}
+
+int wq_forget(wq *q, const void *key, size_t len)
+{
+	int rc = check_key(q, key, len);
+
+	return rc == WQ_OK ? q->engine->forget(q->state, NULL, key, len) : rc;
+}
+
+int64_t wq_num_requeues(wq *q, const void *key, size_t len)
+{
+	int rc = check_key(q, key, len);
+
+	return rc == WQ_OK ? q->engine->num_requeues(q->state, NULL, key, len) : rc;
 }
 
 int wq_reschedule(wq *q, const void *key, size_t len, int64_t due_ns)
@@ -202,7 +239,11 @@ int wq_cancel_sync_until(wq *q, const void *key, size_t len, int64_t deadline_ns
 
 	if (rc != WQ_OK)
 		return rc;
-	return deadline_ns >= 0 ? q->engine->cancel(q->state, key, len, deadline_ns) : WQ_EINVAL;
+	if (deadline_ns < 0)
+		return WQ_EINVAL;
+	if (wq__handles(q, key, len))
+		return WQ_EDEADLK;
+	return q->engine->cancel(q->state, key, len, deadline_ns);
 }
 
 int64_t wq_next_deadline(wq *q)
@@ -314,6 +355,72 @@ int wq_requeue(wq *q, const wq_item *item, enum wq_where where)
 	return q->engine->requeue(q->state, item, where);
 }
 
+static int settle(wq *q, wq_item *item, wq_turn *t)
+{
+	int rc = q->engine->turn(q->state, item, t);
+
+	if (wq__likely(t->settled != WQ_DEAD))
+		return rc;
+	/* It is held still, and *item alone can end that. */
+	if (q->dead_letter)
+		q->dead_letter(q->dead_ctx, item);
+	t->steps = WQ_TURN_BURY | (t->steps & WQ_TURN_GET);
+	return q->engine->turn(q->state, item, t);
+}
+
+int wq_settle(wq *q, const wq_item *item, int64_t verdict)
+{
+	wq_turn t = {.steps = WQ_TURN_SETTLE, .verdict = verdict};
+	wq_item mine;
+
+	if (!q || !item || !item_ok(item))
+		return WQ_EINVAL;
+	mine = *item;
+	settle(q, &mine, &t);
+	return t.settled;
+}
+
+int wq_retry(wq *q, const wq_item *item)
+{
+	return wq_settle(q, item, WQ_RETRY);
+}
+
+int wq__settle_next(wq *q, wq_item *item, wq_turn *t)
+{
+	return settle(q, item, t);
+}
+
+int wq_settle_next(wq *q, wq_item *item, int64_t verdict, int64_t deadline_ns, int *settled)
+{
+	wq_turn t = {.steps = WQ_TURN_SETTLE | WQ_TURN_GET,
+	             .verdict = verdict,
+	             .deadline_ns = deadline_ns};
+	int rc;
+
+	if (!q || !item || !item_ok(item) || deadline_ns < WQ_NOWAIT)
+		return WQ_EINVAL;
+
+	wq_item mine = *item;
+
+	rc = settle(q, &mine, &t);
+	if (rc == WQ_OK)
+		*item = mine;
+	if (settled && t.settled >= 0)
+		*settled = t.settled;
+	return rc;
+}
+
+int wq_forget_item(wq *q, const wq_item *item)
+{
+	return q && item && item_ok(item) ? q->engine->forget(q->state, item, NULL, 0) : WQ_EINVAL;
+}
+
+int64_t wq_num_requeues_item(wq *q, const wq_item *item)
+{
+	return q && item && item_ok(item) ? q->engine->num_requeues(q->state, item, NULL, 0)
+	                                  : WQ_EINVAL;
+}
+
 int wq_extend(wq *q, const wq_item *item, int64_t span_ns)
 {
 	if (!q || !item || !item_ok(item) || span_ns <= 0)
@@ -330,12 +437,14 @@ int wq_lost(wq *q, const wq_item *item)
 
 int wq_wait_idle_until(wq *q, int64_t deadline_ns)
 {
-	return q && deadline_ns >= 0 ? q->engine->wait_idle(q->state, deadline_ns) : WQ_EINVAL;
+	if (!q || deadline_ns < 0)
+		return WQ_EINVAL;
+	return wq__handling(q) ? WQ_EDEADLK : q->engine->wait_idle(q->state, deadline_ns);
 }
 
 int wq_wait_idle_for(wq *q, int64_t timeout_ns)
 {
-	return q ? q->engine->wait_idle(q->state, deadline_of(q, timeout_ns)) : WQ_EINVAL;
+	return q ? wq_wait_idle_until(q, deadline_of(q, timeout_ns)) : WQ_EINVAL;
 }
 
 int wq_wait_key_until(wq *q, const void *key, size_t len, int64_t deadline_ns)
@@ -344,16 +453,18 @@ int wq_wait_key_until(wq *q, const void *key, size_t len, int64_t deadline_ns)
 
 	if (rc != WQ_OK)
 		return rc;
-	return deadline_ns >= 0 ? q->engine->wait_key(q->state, key, len, deadline_ns) : WQ_EINVAL;
+	if (deadline_ns < 0)
+		return WQ_EINVAL;
+	if (wq__handles(q, key, len))
+		return WQ_EDEADLK;
+	return q->engine->wait_key(q->state, key, len, deadline_ns);
 }
 
 int wq_wait_key_for(wq *q, const void *key, size_t len, int64_t timeout_ns)
 {
 	int rc = check_key(q, key, len);
 
-	if (rc != WQ_OK)
-		return rc;
-	return q->engine->wait_key(q->state, key, len, deadline_of(q, timeout_ns));
+	return rc == WQ_OK ? wq_wait_key_until(q, key, len, deadline_of(q, timeout_ns)) : rc;
 }
 
 int wq_shutdown(wq *q)
@@ -374,12 +485,15 @@ int wq_drain_until(wq *q, int64_t deadline_ns, const wq_drain_options *options, 
 	    (options->reserved0 != 0 || (unsigned)options->waiting > WQ_WAITING_WAIT ||
 	     !all_zero(options->reserved, sizeof options->reserved / sizeof options->reserved[0])))
 		return WQ_EINVAL;
+	if (wq__handling(q))
+		return WQ_EDEADLK;
+	wq__resume_pools(q);
 	return q->engine->drain(q->state, deadline_ns, options, report);
 }
 
 int wq_drain_for(wq *q, int64_t timeout_ns, wq_report *report)
 {
-	return q ? q->engine->drain(q->state, deadline_of(q, timeout_ns), NULL, report) : WQ_EINVAL;
+	return q ? wq_drain_until(q, deadline_of(q, timeout_ns), NULL, report) : WQ_EINVAL;
 }
 
 /* ---- look ---------------------------------------------------------------- */

@@ -81,8 +81,8 @@ void wq__watch_hold_end(struct wq__memory *m, uint32_t id, enum wq__ending how, 
 	bool idle = wq__idle(m);
 	bool drained = m->flags & WQ__PATIENT ? wq__finished(m) : idle;
 
-	/* Gets that waited for what waits have nothing to wait for. */
-	if (m->flags & WQ__PATIENT && drained) {
+	/* Gets that waited for what waits, or for the last hold, have nothing to wait for. */
+	if (m->flags & (WQ__PATIENT | WQ__GATED) && drained) {
 		wq__wake_all_gets(m);
 		if (m->flags & WQ__FD)
 			wq__fd_signal(m);
@@ -165,6 +165,8 @@ static void shut(struct wq__memory *m, enum wq_waiting waiting)
 	m->flags |= WQ__SHUT;
 	if (waiting == WQ_WAITING_WAIT)
 		m->flags |= WQ__PATIENT;
+	if (waiting == WQ_WAITING_RUN)
+		m->flags |= WQ__HURRIED;
 	wq__wake_all_gets(m);
 	if (m->flags & WQ__FD)
 		wq__fd_signal(m);
@@ -227,8 +229,10 @@ int wq__mem_drain(void *state, int64_t deadline_ns, const wq_drain_options *opti
 		    .dirty = m->ndirty,
 		    .waiting = m->nwaiting,
 		    .dropped = m->ndropped,
+		    .left = m->nleft,
+		    .dead = m->ndead,
 		};
-	if (rc != WQ_OK && options && options->left) {
+	if (options && options->left) {
 		int64_t shown = wq__walk_locked(m, options->left, options->ctx);
 
 		if (shown < 0)

@@ -123,9 +123,9 @@ static uint32_t spin_budget(const struct wq__memory *m, int64_t deadline_ns)
 }
 
 /* Wait to be picked, or for the deadline. The lock is held before and after. */
-static enum woken sleep_get(struct wq__memory *m, int64_t deadline_ns)
+static enum woken sleep_get(struct wq__memory *m, int64_t deadline_ns, const wq_gate *gate)
 {
-	struct wq__waiter w = {.interrupted = false}, *nobody = NULL;
+	struct wq__waiter w = {.gate = gate}, *nobody = NULL;
 	int64_t until = deadline_ns;
 	uint32_t pauses;
 	bool spun, paid, in_time;
@@ -165,10 +165,26 @@ static enum woken sleep_get(struct wq__memory *m, int64_t deadline_ns)
 }
 
 /*
+ * Does a shutdown end this Get? A pool's waits on for what the last holds may
+ * bring back, because nobody else might take it.
+ */
+static bool is_over(struct wq__memory *m, const wq_gate *gate)
+{
+	if (!(m->flags & WQ__SHUT))
+		return false;
+	if (m->flags & WQ__PATIENT)
+		return wq__finished(m);
+	if (!gate || wq__idle(m))
+		return true;
+	m->flags |= WQ__GATED;
+	return false;
+}
+
+/*
  * Nothing is ready: wait until something is. The lock is held before and
  * after, and let go of meanwhile.
  */
-int wq__await_ready(struct wq__memory *m, int64_t deadline_ns)
+int wq__await_ready(struct wq__memory *m, int64_t deadline_ns, const wq_gate *gate, uint32_t seen)
 {
 	bool unchecked = false;
 
@@ -177,9 +193,11 @@ int wq__await_ready(struct wq__memory *m, int64_t deadline_ns)
 			wq__breathe(m);
 			continue;
 		}
+		if (gate && gate->changes != seen)
+			return WQ_EINTERRUPTED;
 		if (m->nready > 0 && !unchecked)
 			return WQ_OK;
-		if (m->flags & WQ__SHUT && (!(m->flags & WQ__PATIENT) || wq__finished(m)))
+		if (is_over(m, gate))
 			return WQ_ESHUTDOWN;
 		if (deadline_ns == WQ_NOWAIT) {
 			wq__fd_clear(m);
@@ -187,12 +205,12 @@ int wq__await_ready(struct wq__memory *m, int64_t deadline_ns)
 		}
 		if (deadline_ns != WQ_NEVER && wq__now(m) >= deadline_ns)
 			return WQ_ETIMEDOUT;
-		if (m->interrupts > 0) {
+		if (!gate && m->interrupts > 0) {
 			m->interrupts--;
 			return WQ_EINTERRUPTED;
 		}
 
-		enum woken how = sleep_get(m, deadline_ns);
+		enum woken how = sleep_get(m, deadline_ns, gate);
 
 		if (how == INTERRUPTED)
 			return WQ_EINTERRUPTED;
@@ -200,6 +218,15 @@ int wq__await_ready(struct wq__memory *m, int64_t deadline_ns)
 			return WQ_ETIMEDOUT;
 		unchecked = how == PICKED && WQ__BUG(WAIT_UNCHECKED);
 	}
+}
+
+/* Takes it off the list; it looks again, and is not counted in inflight. */
+static void interrupt(struct wq__memory *m, struct wq__waiter *w)
+{
+	unlink_waiter(m, w);
+	w->interrupted = true;
+	if (wq__parker_set(&w->parker))
+		wq__parker_wake(&w->parker);
 }
 
 int wq__mem_interrupt(void *state, int n)
@@ -213,13 +240,12 @@ int wq__mem_interrupt(void *state, int n)
 
 	if (n == 0)
 		m->interrupts = 0;
-	for (; n > 0 && m->gets; n--) {
-		struct wq__waiter *w = m->gets;
-
-		unlink_waiter(m, w);
-		w->interrupted = true;
-		if (wq__parker_set(&w->parker))
-			wq__parker_wake(&w->parker);
+	for (struct wq__waiter *w = m->gets, *next; n > 0 && w; w = next) {
+		next = w->next;
+		if (!w->gate) {
+			interrupt(m, w);
+			n--;
+		}
 	}
 	if (!WQ__BUG(INTERRUPT_LOST))
 		m->interrupts = n > INT_MAX - kept ? INT_MAX : m->interrupts + (uint32_t)n;
@@ -228,6 +254,27 @@ int wq__mem_interrupt(void *state, int n)
 	wq__lock_release(&m->lock);
 	wq__wake(lead);
 	return kept;
+}
+
+uint32_t wq__mem_gate_change(void *state, wq_gate *gate)
+{
+	struct wq__memory *m = state;
+	struct wq__waiter *lead;
+
+	wq__lock_acquire(&m->lock);
+
+	uint32_t changes = ++gate->changes;
+
+	for (struct wq__waiter *w = m->gets, *next; w; w = next) {
+		next = w->next;
+		if (w->gate == gate)
+			interrupt(m, w);
+	}
+	/* The leader may be among them. */
+	lead = wq__pick(m);
+	wq__lock_release(&m->lock);
+	wq__wake(lead);
+	return changes;
 }
 
 static void learn(struct wq__memory *m, int64_t took)

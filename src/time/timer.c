@@ -130,7 +130,7 @@ int wq_timer_new(wq_timer **out, const wq_timer_options *options)
 	}
 	/* Under the lock: the thread's first step is to take it, and then it knows itself. */
 	wq__lock_acquire(&t->lock);
-	rc = wq__thread_start(&t->thread, run, t, "wq-timer") ? WQ_OK : WQ_EIO;
+	rc = wq__thread_start(&t->thread, run, t, "wq-timer", 0) ? WQ_OK : WQ_EIO;
 	wq__lock_release(&t->lock);
 	if (rc < 0)
 		goto no_thread;

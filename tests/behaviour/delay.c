@@ -99,7 +99,7 @@ static void bad_arguments_change_nothing(void **state)
 	IS(wq_add_with(q, "a", 1, &o), WQ_EINVAL);
 	IS(at(q, "a", -1, WQ_MIN), WQ_EINVAL);
 	IS(after(q, "a", MS, (enum wq_policy)5), WQ_EINVAL);
-	o = (wq_add_options){.after_ns = MS, .reserved0 = 1};
+	o = (wq_add_options){.after_ns = MS, .limited = 2};
 	IS(wq_add_with(q, "a", 1, &o), WQ_EINVAL);
 	for (size_t i = 0; i < LENGTH(o.reserved); i++) {
 		o = (wq_add_options){.after_ns = MS};

@@ -220,7 +220,8 @@ bool op_drain(struct tape *t, struct side *s)
 	SAME("report: dirty", r.dirty, s->m.ndirty);
 	SAME("report: waiting", r.waiting, s->m.nwaiting);
 	SAME("report: dropped", r.dropped, s->m.dropped);
-	SAME("report: reserved", r.reserved[0] | r.reserved[1] | r.reserved[2], 0);
+	SAME("report: left", r.left | r.dead, 0);
+	SAME("report: reserved", r.reserved[0], 0);
 	if (!w.ok)
 		return false;
 	SAME("report: keys", w.n, b & 8 || want == WQ_OK ? 0 : model_live(&s->m));

@@ -43,7 +43,7 @@ enum state { READY, LOCK, SLEEP, COND, DONE };
 struct task {
 	sim_context context;
 	char *stack; /* the lowest usable byte */
-	const char *name;
+	char name[16];
 	void (*fn)(void *arg);
 	void *arg;
 	bool (*cond)(void *arg);
@@ -55,6 +55,7 @@ struct task {
 	int priority;
 	bool woken;
 	bool getting;
+	void *self;           /* for wq__self() */
 	uint32_t first, last; /* sections of the present call */
 	int64_t last_ns;      /* when that began */
 };
@@ -404,11 +405,11 @@ void sim_spawn(const char *name, void (*fn)(void *arg), void *arg)
 
 	*t =
 	    (struct task){.stack = stacks + (size_t)ntasks * (STACK_SIZE + GUARD_SIZE) + GUARD_SIZE,
-	                  .name = name,
 	                  .fn = fn,
 	                  .arg = arg,
 	                  .deadline_ns = INT64_MAX,
 	                  .priority = (int)sim_random(1000) + 1};
+	strncpy(t->name, name, sizeof t->name - 1);
 	sim_context_init(&t->context, t->stack, STACK_SIZE, entry);
 	ntasks++;
 }
@@ -767,8 +768,17 @@ void wq__parker_wake(wq__parker *p)
 }
 
 /* A thread is a task; its id is the task's number. */
-bool wq__thread_start(wq__thread *t, void (*run)(void *arg), void *arg, const char *name)
+void **wq__self(void)
 {
+	static void *of_main;
+
+	return cur == MAIN ? &of_main : &tasks[cur].self;
+}
+
+bool wq__thread_start(wq__thread *t, void (*run)(void *arg), void *arg, const char *name,
+                      size_t stack_size)
+{
+	(void)stack_size;
 	t->id = (pthread_t)ntasks;
 	sim_spawn(name, run, arg);
 	point();

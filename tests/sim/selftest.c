@@ -218,7 +218,7 @@ static void thread_run(void *arg)
 static void thread_owner(void *arg)
 {
 	thread_steps = 0;
-	SIM_CHECK(wq__thread_start(&thread, thread_run, arg, "thread"));
+	SIM_CHECK(wq__thread_start(&thread, thread_run, arg, "thread", 0));
 	SIM_CHECK(!wq__thread_is_me(&thread));
 	wq__thread_join(&thread);
 	SIM_CHECK(thread_steps == 5);

@@ -1,0 +1,165 @@
+/*
+ * A pool of workers for a queue: the loop of get, work, done or retry, in
+ * threads of its own, around one handler.
+ *
+ *     static int64_t reconcile(void *ctx, const wq_item *it)
+ *     {
+ *         return look_at(it->key, it->len) == 0 ? WQ_DONE : WQ_RETRY;
+ *     }
+ *
+ *     wq_pool *p;
+ *     wq_pool_start(&p, q, &(wq_pool_options){.workers = 8, .handler = reconcile});
+ *     ...
+ *     wq_drain_for(q, 10 * WQ_SECOND, &report);   // the workers finish what there is
+ *     wq_pool_free(p);
+ *     wq_free(q);
+ *
+ * The handler answers what is to become of the key, see wq_settle(): WQ_DONE,
+ * a number of nanoseconds after which the key comes again, WQ_DROP, or any other number
+ * below 0 to retry. It does not hand the item back itself.
+ *
+ * [POOL] A key that a worker has taken is settled by what its handler answers,
+ * whatever happens to the pool meanwhile. Stopping a pool never shuts its
+ * queue. Several pools may work on one queue.
+ *
+ * Threads: any function may be called by any thread, handlers included, but where
+ * WQ_EDEADLK is said. The pool's threads block all signals and ask the kernel
+ * for exact timers. Handlers must not throw, longjmp or end the thread.
+ */
+#ifndef WQ_POOL_H
+#define WQ_POOL_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <wq/queue.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct wq_pool wq_pool;
+
+#define WQ_WORKERS_MAX 4096
+
+typedef int64_t (*wq_handler)(void *ctx, const wq_item *item);
+
+/* A handler that has overstayed its time. The key is valid during the callback. */
+typedef struct wq_overstay {
+	const void *key;
+	size_t len;
+	uint32_t attempts;
+	uint32_t worker;
+	int64_t running_ns; /* so long by now */
+	uint64_t reserved[3];
+} wq_overstay;
+
+/* Workers and handler have to be given; the rest may be zero. */
+typedef struct wq_pool_options {
+	uint32_t workers; /* 1 to WQ_WORKERS_MAX */
+	uint32_t paused;  /* 1: start paused */
+	wq_handler handler;
+	void *ctx; /* handed to all callbacks */
+	/* Threads are called NAME-0, NAME-1 ...; NULL: "wq". At most 15 bytes are seen. */
+	const char *name;
+	/* Of each thread, in bytes, at least what the system needs; 0: the system's default. */
+	size_t stack_size;
+	/* Called in each worker's thread, first and last, with the worker's number. Optional. */
+	void (*on_start)(void *ctx, uint32_t worker);
+	void (*on_end)(void *ctx, uint32_t worker);
+	/*
+	 * How long a handler may take with one key; 0: as long as it likes. One that takes
+	 * longer is reported once, and counted; nothing else happens to it. A thread
+	 * that watches is started only if this is given.
+	 */
+	int64_t limit_ns;
+	/* Called in the watching thread, outside all locks. Optional. */
+	void (*on_overstay)(void *ctx, const wq_overstay *o);
+	uint64_t reserved[6]; /* must be zero */
+} wq_pool_options;
+
+/*
+ * Start the workers. The options are copied.
+ *
+ * Returns WQ_OK, or, with no thread left behind:
+ *   WQ_EINVAL  a NULL out, queue, options or handler; workers 0 or above
+ *              WQ_WORKERS_MAX; limit_ns < 0; paused above 1; a reserved word not zero
+ *   WQ_ENOMEM
+ *   WQ_EIO     the system has no thread left
+ *
+ * A queue that is shut down already: the workers finish what is there, and end.
+ */
+WQ_API int wq_pool_start(wq_pool **out, wq *q, const wq_pool_options *options);
+
+/*
+ * Have n workers. More are started at once; fewer: as many end, each when it is done with
+ * the key it has.
+ *
+ * Returns WQ_OK, or WQ_EINVAL (p is NULL; n is 0 or above WQ_WORKERS_MAX),
+ * WQ_ESHUTDOWN (the pool is stopped), WQ_ENOMEM or WQ_EIO (it has as many as before).
+ * Blocks: no (it joins workers that have ended).
+ */
+WQ_API int wq_pool_resize(wq_pool *p, uint32_t n);
+
+/*
+ * [PAUSE] No worker begins a key from now on, until wq_pool_resume(). Handlers that run
+ * finish theirs. Both may be called again. A drain of the queue resumes its pools.
+ *
+ * Return WQ_OK, or WQ_EINVAL if p is NULL. Block: no.
+ */
+WQ_API int wq_pool_pause(wq_pool *p);
+WQ_API int wq_pool_resume(wq_pool *p);
+
+/*
+ * End all workers, each when it is done with the key it has, and wait for that
+ * until the deadline (of the queue's clock). The queue goes on: it is not shut.
+ *
+ * Returns WQ_OK, or:
+ *   WQ_ETIMEDOUT  handlers still run; the others have ended. It may be called again
+ *   WQ_EDEADLK    called by a handler of this pool, or by a callback of it; the workers
+ *                 end all the same
+ *   WQ_EINVAL     p is NULL, deadline < 0
+ */
+WQ_API int wq_pool_stop_until(wq_pool *p, int64_t deadline_ns);
+
+/* The same with a span from now. A span <= 0 looks once. */
+WQ_API int wq_pool_stop_for(wq_pool *p, int64_t timeout_ns);
+
+/*
+ * wq_drain_until() of the queue, and then the end of the workers, within one deadline.
+ * Answers like the first of the two that is not WQ_OK. Whatever it answers, the
+ * workers take no more keys afterwards.
+ */
+WQ_API int wq_pool_drain_until(wq_pool *p, int64_t deadline_ns, const wq_drain_options *options,
+                               wq_report *report);
+
+/*
+ * Stop the pool, wait for its handlers, however long they take, and free it.
+ * WQ_OK, or WQ_EINVAL (NULL), WQ_EDEADLK: called by a handler or a callback of
+ * this pool, and nothing has changed.
+ */
+WQ_API int wq_pool_free(wq_pool *p);
+
+/* What a pool did and does. Each key that was handled is in exactly one of the first eight. */
+typedef struct wq_pool_counts {
+	uint64_t done;       /* WQ_DONE */
+	uint64_t retried;    /* waits or is queued for its next attempt */
+	uint64_t again;      /* once more after a while */
+	uint64_t dropped;    /* WQ_DROP */
+	uint64_t dead;       /* failed max_attempts times */
+	uint64_t left;       /* to be retried, but the queue is shut down */
+	uint64_t cancelled;  /* to come again, but cancelled meanwhile */
+	uint64_t stale;      /* the handler handed the item back itself */
+	uint64_t overstayed; /* handlers that took longer than limit_ns */
+	uint32_t workers;    /* threads that have not ended */
+	uint32_t busy;       /* of those, in a handler */
+	uint64_t reserved[4];
+} wq_pool_counts;
+
+/* Returns WQ_OK and fills *out, or WQ_EINVAL. Blocks: no. */
+WQ_API int wq_pool_count(wq_pool *p, wq_pool_counts *out);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

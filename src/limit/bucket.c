@@ -1,0 +1,146 @@
+/*
+ * Token buckets, one for all keys or one for each. Tokens are a fraction, as in
+ * golang.org/x/time/rate, so that no rate is rounded; a count below 0 is what
+ * has been promised. Time that goes back is taken as standing still: the bucket
+ * keeps the latest time it has seen, so no stretch of time is counted twice.
+ */
+#include <math.h>
+
+#include "base/alloc.h"
+#include "limit/limiter.h"
+
+/* Nanoseconds that do not fit are never. */
+static int64_t nanoseconds(double seconds)
+{
+	double ns = seconds * 1e9;
+
+	return ns < 9.2e18 ? (int64_t)ns : WQ_NEVER;
+}
+
+static double tokens_at(const wq_limiter *l, const struct wq__tokens *t, int64_t now_ns)
+{
+	double n = t->n;
+
+	if (now_ns > t->last_ns)
+		n += (double)(now_ns - t->last_ns) * 1e-9 * l->u.bucket.rate;
+	return n < l->u.bucket.burst ? n : l->u.bucket.burst;
+}
+
+/* Takes one token; none is taken that never comes. */
+static int64_t reserve(wq_limiter *l, struct wq__tokens *t, int64_t now_ns)
+{
+	double n;
+
+	l->u.bucket.reserved = false;
+	if (isinf(l->u.bucket.rate))
+		return 0;
+	n = tokens_at(l, t, now_ns) - 1;
+	if (l->u.bucket.burst < 1 || (n < 0 && l->u.bucket.rate <= 0))
+		return WQ_NEVER;
+	t->n = n;
+	if (now_ns > t->last_ns)
+		t->last_ns = now_ns;
+	l->u.bucket.reserved = true;
+	return n < 0 ? nanoseconds(-n / l->u.bucket.rate) : 0;
+}
+
+static void put_back(wq_limiter *l, struct wq__tokens *t)
+{
+	if (l->u.bucket.reserved)
+		t->n += 1;
+	l->u.bucket.reserved = false;
+}
+
+static int64_t shared_when(wq_limiter *l, const struct wq__subject *s)
+{
+	return reserve(l, &l->u.bucket.tokens, s->now_ns);
+}
+
+static void shared_give_back(wq_limiter *l, const struct wq__subject *s)
+{
+	(void)s;
+	put_back(l, &l->u.bucket.tokens);
+}
+
+/*
+ * A key's bucket, of which what is missing is kept: room that is all zero is a
+ * full bucket.
+ */
+static struct wq__tokens load(const wq_limiter *l, const struct wq__subject *s)
+{
+	struct wq__tokens t = *(const struct wq__tokens *)wq__limiter_room_of(l, s);
+
+	t.n = l->u.bucket.burst - t.n;
+	return t;
+}
+
+static void store(const wq_limiter *l, const struct wq__subject *s, struct wq__tokens t)
+{
+	t.n = l->u.bucket.burst - t.n;
+	*(struct wq__tokens *)wq__limiter_room_of(l, s) = t;
+}
+
+static int64_t keyed_when(wq_limiter *l, const struct wq__subject *s)
+{
+	struct wq__tokens t = load(l, s);
+	int64_t delay = reserve(l, &t, s->now_ns);
+
+	store(l, s, t);
+	return delay;
+}
+
+static void keyed_give_back(wq_limiter *l, const struct wq__subject *s)
+{
+	struct wq__tokens t = load(l, s);
+
+	put_back(l, &t);
+	store(l, s, t);
+}
+
+static bool keyed_blank(const wq_limiter *l, const struct wq__subject *s)
+{
+	struct wq__tokens t = load(l, s);
+
+	return tokens_at(l, &t, s->now_ns) >= l->u.bucket.burst;
+}
+
+static const struct wq__limiter_kind shared = {.when = shared_when, .give_back = shared_give_back};
+static const struct wq__limiter_kind keyed = {.when = keyed_when,
+                                              .give_back = keyed_give_back,
+                                              .blank = keyed_blank};
+
+static wq_limiter *make(const wq_allocator *a, const struct wq__limiter_kind *kind, double rate,
+                        int burst)
+{
+	wq_limiter *l;
+
+	/* NaN is not >= 0 either. */
+	if (!(rate >= 0) || burst < 0)
+		return wq__limiter_error(WQ_EINVAL);
+	l = wq__limiter_new(a, kind);
+	if (l->status < 0)
+		return l;
+	l->u.bucket.rate = rate;
+	l->u.bucket.burst = burst;
+	l->u.bucket.tokens.n = burst;
+	return l;
+}
+
+wq_limiter *wq__limiter_bucket(const wq_allocator *a, double rate, int burst)
+{
+	return make(a, &shared, rate, burst);
+}
+
+wq_limiter *wq_limiter_bucket(double rate, int burst)
+{
+	return make(&wq__default_allocator, &shared, rate, burst);
+}
+
+wq_limiter *wq_limiter_bucket_per_key(double rate, int burst)
+{
+	wq_limiter *l = make(&wq__default_allocator, &keyed, rate, burst);
+
+	if (l->status >= 0)
+		l->room = sizeof(struct wq__tokens);
+	return l;
+}

@@ -1,0 +1,237 @@
+/* What all limiters share: life, ownership, and going through the parts. */
+#include "limit/limiter.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "limit/memo.h"
+
+/* ---- life ---------------------------------------------------------------- */
+
+/* They hold nothing, are never freed, and may be taken any number of times. */
+wq_limiter *wq__limiter_error(int status)
+{
+	static wq_limiter invalid = {.status = WQ_EINVAL};
+	static wq_limiter busy = {.status = WQ_EBUSY};
+	static wq_limiter no_memory = {.status = WQ_ENOMEM};
+
+	return status == WQ_EINVAL ? &invalid : status == WQ_EBUSY ? &busy : &no_memory;
+}
+
+static size_t size_of(size_t nparts)
+{
+	return sizeof(wq_limiter) + nparts * sizeof(wq_limiter *);
+}
+
+static wq_limiter *make(const wq_allocator *a, const struct wq__limiter_kind *kind, size_t nparts)
+{
+	wq_limiter *l = wq__alloc(a, size_of(nparts), 8);
+
+	if (!l)
+		return wq__limiter_error(WQ_ENOMEM);
+	memset(l, 0, size_of(nparts));
+	l->kind = kind;
+	l->idle_ns = WQ_NEVER;
+	l->allocator = *a;
+	wq__lock_init(&l->lock);
+	l->nparts = (uint32_t)nparts;
+	return l;
+}
+
+wq_limiter *wq__limiter_new(const wq_allocator *a, const struct wq__limiter_kind *kind)
+{
+	return make(a, kind, 0);
+}
+
+int wq_limiter_status(const wq_limiter *l)
+{
+	return l ? l->status : WQ_ENOMEM;
+}
+
+/* Its status; or another has it. Taken from here on. */
+static int take(wq_limiter *l)
+{
+	int rc = wq_limiter_status(l);
+
+	if (rc < 0)
+		return rc;
+	if (l->given)
+		return WQ_EBUSY;
+	l->given = true;
+	return WQ_OK;
+}
+
+static void adopt(wq_limiter *l, wq_limiter *part)
+{
+	l->counts |= part->counts;
+	l->asks |= part->asks;
+	if (part->idle_ns < l->idle_ns)
+		l->idle_ns = part->idle_ns;
+	/* It has no keys of its own any more. */
+	wq__memo_free(part->memo, &part->allocator);
+	part->memo = NULL;
+}
+
+wq_limiter *wq__limiter_over(const struct wq__limiter_kind *kind, wq_limiter *const *parts,
+                             size_t n)
+{
+	wq_limiter *l, *ours[WQ_PARTS_MAX] = {NULL};
+	size_t nours = 0;
+	int rc = parts && n > 0 ? WQ_OK : WQ_EINVAL;
+	uint32_t room = 0;
+
+	/* All are taken, whatever becomes of the first error. */
+	for (size_t i = 0; parts && i < n; i++) {
+		int taken = take(parts[i]);
+
+		if (taken == WQ_OK && nours < WQ_PARTS_MAX) {
+			ours[nours++] = parts[i];
+			room += wq__limiter_room(parts[i]);
+		} else if (taken == WQ_OK) {
+			wq__limiter_release(parts[i]);
+			taken = WQ_EINVAL;
+		}
+		rc = rc < 0 ? rc : taken;
+	}
+	if (rc == WQ_OK && room > WQ__LIMIT_ROOM_MAX)
+		rc = WQ_EINVAL;
+	l = rc < 0 ? wq__limiter_error(rc) : make(&ours[0]->allocator, kind, n);
+	for (size_t i = 0; i < nours; i++) {
+		if (l->status < 0) {
+			wq__limiter_release(ours[i]);
+			continue;
+		}
+		l->part[i] = ours[i];
+		adopt(l, ours[i]);
+	}
+	return l;
+}
+
+void wq__limiter_release(wq_limiter *l)
+{
+	for (uint32_t i = 0; i < l->nparts; i++)
+		wq__limiter_release(l->part[i]);
+	if (l->kind->release)
+		l->kind->release(l);
+	wq__memo_free(l->memo, &l->allocator);
+
+	wq_allocator a = l->allocator;
+
+	wq__free(&a, l, size_of(l->nparts));
+}
+
+int wq_limiter_free(wq_limiter *l)
+{
+	if (wq_limiter_status(l) < 0)
+		return WQ_OK;
+	if (l->given)
+		return WQ_EBUSY;
+	wq__limiter_release(l);
+	return WQ_OK;
+}
+
+static uint32_t lay_out(wq_limiter *l, uint32_t at)
+{
+	l->room_at = at;
+	at += l->room;
+	for (uint32_t i = 0; i < l->nparts; i++)
+		at = lay_out(l->part[i], at);
+	return at;
+}
+
+uint32_t wq__limiter_lay_out(wq_limiter *l)
+{
+	return lay_out(l, 0);
+}
+
+uint32_t wq__limiter_room(const wq_limiter *l)
+{
+	uint32_t room = l->room;
+
+	for (uint32_t i = 0; i < l->nparts; i++)
+		room += wq__limiter_room(l->part[i]);
+	return room;
+}
+
+int wq__limiter_take(wq_limiter *l)
+{
+	int rc = take(l);
+
+	if (rc < 0)
+		return rc;
+	wq__limiter_lay_out(l);
+	wq__memo_free(l->memo, &l->allocator);
+	l->memo = NULL;
+	return WQ_OK;
+}
+
+/* ---- going through the parts --------------------------------------------- */
+
+int64_t wq__limiter_when(wq_limiter *l, struct wq__subject *s)
+{
+	int64_t delay = l->kind->when(l, s);
+
+	s->failures += l->counts && s->failures < WQ_FAILURES_MAX;
+	return delay;
+}
+
+void wq__limiter_give_back(wq_limiter *l, const struct wq__subject *s)
+{
+	if (l->kind->give_back)
+		l->kind->give_back(l, s);
+	for (uint32_t i = 0; i < l->nparts; i++)
+		wq__limiter_give_back(l->part[i], s);
+}
+
+static void forget_parts(wq_limiter *l, const struct wq__subject *s)
+{
+	if (l->kind->forget)
+		l->kind->forget(l, s);
+	for (uint32_t i = 0; i < l->nparts; i++)
+		forget_parts(l->part[i], s);
+}
+
+void wq__limiter_forget(wq_limiter *l, struct wq__subject *s)
+{
+	s->failures = 0;
+	forget_parts(l, s);
+}
+
+static uint32_t most_asked(const wq_limiter *l, const struct wq__subject *s)
+{
+	uint32_t most = 0;
+
+	if (l->nparts == 0)
+		return l->u.own.num_requeues(l->u.own.ctx, s->key, s->len);
+	for (uint32_t i = 0; i < l->nparts; i++) {
+		uint32_t n = l->part[i]->asks ? most_asked(l->part[i], s) : 0;
+
+		most = n > most ? n : most;
+	}
+	return most;
+}
+
+uint32_t wq__limiter_num_requeues(const wq_limiter *l, const struct wq__subject *s)
+{
+	uint32_t asked = l->asks ? most_asked(l, s) : 0;
+
+	return asked > s->failures ? asked : s->failures;
+}
+
+static bool parts_blank(const wq_limiter *l, const struct wq__subject *s)
+{
+	if (l->kind->blank && !l->kind->blank(l, s))
+		return false;
+	for (uint32_t i = 0; i < l->nparts; i++)
+		if (!parts_blank(l->part[i], s))
+			return false;
+	return true;
+}
+
+bool wq__limiter_blank(const wq_limiter *l, const struct wq__subject *s)
+{
+	if (s->failures > 0 || !parts_blank(l, s))
+		return false;
+	/* The user's own limiter keeps its own count, of which only a bound has to be reminded. */
+	return !l->asks || l->idle_ns == WQ_NEVER || most_asked(l, s) == 0;
+}

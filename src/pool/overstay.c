@@ -1,0 +1,105 @@
+/*
+ * Reports handlers that take longer than they may. A timer of the pool's looks
+ * at all workers, and next when the first of them is due, or after a whole
+ * limit: whoever begins after a look cannot overstay before that. So reports
+ * come in time though workers set no timers.
+ */
+#include <string.h>
+
+#include "base/alloc.h"
+#include "pool/pool.h"
+
+void wq__overstay_begin(struct wq__worker *w)
+{
+	int64_t now = wq_now(w->pool->q);
+
+	wq__lock_acquire(&w->lock);
+	w->watched = true;
+	w->reported = false;
+	w->started_ns = now;
+	wq__lock_release(&w->lock);
+}
+
+void wq__overstay_end(struct wq__worker *w)
+{
+	wq__lock_acquire(&w->lock);
+	w->watched = false;
+	wq__lock_release(&w->lock);
+}
+
+/* Copies what is to be reported of the worker; false: nothing, but *next may be earlier. */
+static bool examine(wq_pool *p, struct wq__worker *w, int64_t now, int64_t *next, wq_overstay *out)
+{
+	bool over = false;
+
+	wq__lock_acquire(&w->lock);
+	if (w->watched && !w->reported) {
+		int64_t due = wq_time_add(w->started_ns, p->limit_ns);
+
+		over = due <= now;
+		if (!over && due < *next)
+			*next = due;
+	}
+	if (over) {
+		w->reported = true;
+		memcpy(p->key, w->item.key, w->item.len);
+		p->key[w->item.len] = '\0';
+		*out = (wq_overstay){.key = p->key,
+		                     .len = w->item.len,
+		                     .attempts = w->item.attempts,
+		                     .worker = w->number,
+		                     .running_ns = now - w->started_ns};
+	}
+	wq__lock_release(&w->lock);
+	return over;
+}
+
+/* The next one to report. The pool may change between two calls. */
+static bool find(wq_pool *p, int64_t now, int64_t *next, wq_overstay *out)
+{
+	bool found = false;
+
+	wq__lock_acquire(&p->lock);
+	for (struct wq__worker *w = p->workers; w && !found; w = w->next)
+		found = examine(p, w, now, next, out);
+	wq__lock_release(&p->lock);
+	return found;
+}
+
+static void look(void *ctx, const wq_timer_event *event)
+{
+	wq_pool *p = ctx;
+	struct wq__handling me = {.pool = p};
+	int64_t now = wq_timer_now(p->timer), next = wq_time_add(now, p->limit_ns);
+	wq_overstay o;
+
+	*wq__self() = &me;
+	while (find(p, now, &next, &o)) {
+		atomic_fetch_add_explicit(&p->overstayed, 1, memory_order_relaxed);
+		if (p->on_overstay)
+			p->on_overstay(p->ctx, &o);
+	}
+	*wq__self() = NULL;
+	/* Without memory for that it comes by its period, which is late by a limit at most. */
+	wq_timer_reschedule(p->timer, event->id, next);
+}
+
+int wq__overstay_start(wq_pool *p)
+{
+	wq_timer_options o = {.allocator = &p->allocator, .clock = &p->q->clock};
+	int rc = WQ_ENOMEM;
+
+	p->key = wq__alloc(&p->allocator, WQ_KEY_MAX + 1, 8);
+	if (p->key)
+		rc = wq_timer_new(&p->timer, &o);
+	if (rc == WQ_OK)
+		rc = wq_timer_every(p->timer, p->limit_ns, look, p, NULL);
+	return rc;
+}
+
+void wq__overstay_stop(wq_pool *p)
+{
+	if (p->timer)
+		wq_timer_free(p->timer);
+	wq__free(&p->allocator, p->key, WQ_KEY_MAX + 1);
+}

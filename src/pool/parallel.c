@@ -1,0 +1,201 @@
+/*
+ * Pieces are numbered in chunks. Each thread has a lane, a range of chunks, of
+ * which it takes the first; one that has none left takes the upper half of the
+ * lane that has most. A lane is one word, changed by compare-and-swap, so
+ * threads meet only when they steal: with one shared counter they would at
+ * every chunk. No chunk is ever in two lanes, so no range comes back and a
+ * word that has not changed is the same range.
+ */
+#include <wq/parallel.h>
+
+#include <stdatomic.h>
+
+#include "base/alloc.h"
+#include "base/sync.h"
+
+enum { WORKERS_MAX = 4096, LINE = 64 };
+
+/* So many chunks at most; there are more pieces in each if need be. */
+static const uint64_t chunks_max = UINT64_C(1) << 31;
+
+struct loop;
+
+struct lane {
+	_Alignas(LINE) _Atomic uint64_t range; /* A: first chunk, and from bit 32 on the end */
+	struct loop *loop;                     /* I */
+	int64_t worked;                        /* its thread's own until that is joined */
+	wq__thread thread;                     /* I */
+};
+
+struct loop {
+	size_t pieces, chunk; /* I */
+	wq_piece_fn fn;       /* I */
+	void *ctx;            /* I */
+	const int *stop;      /* I */
+	_Atomic int stopped;  /* A, relaxed: it only has to be seen soon */
+	uint32_t nlanes;      /* I */
+	struct lane *lane;    /* I */
+};
+
+static uint64_t range_of(uint64_t first, uint64_t end)
+{
+	return end << 32 | first;
+}
+
+static uint64_t first_of(uint64_t range)
+{
+	return range & UINT32_MAX;
+}
+
+static uint64_t count_of(uint64_t range)
+{
+	return (range >> 32) - first_of(range);
+}
+
+/*
+ * All relaxed: the ranges say who works on what, and carry nothing else. What
+ * the pieces wrote is seen by the caller because it joins the threads.
+ */
+static bool replace(struct lane *l, uint64_t *seen, uint64_t with)
+{
+	return atomic_compare_exchange_weak_explicit(&l->range, seen, with, memory_order_relaxed,
+	                                             memory_order_relaxed);
+}
+
+/* The first chunk of one's own lane; false: it is empty. */
+static bool take(struct lane *l, uint64_t *chunk)
+{
+	uint64_t range = atomic_load_explicit(&l->range, memory_order_relaxed);
+
+	do {
+		if (count_of(range) == 0)
+			return false;
+		*chunk = first_of(range);
+	} while (!replace(l, &range, range + 1));
+	return true;
+}
+
+/* The upper half of the fullest lane; false: all are empty. */
+static bool steal(struct lane *mine)
+{
+	struct loop *p = mine->loop;
+
+	for (;;) {
+		struct lane *from = NULL;
+		uint64_t most = 0, range = 0;
+
+		for (uint32_t i = 0; i < p->nlanes; i++) {
+			uint64_t r = atomic_load_explicit(&p->lane[i].range, memory_order_relaxed);
+
+			if (count_of(r) > most) {
+				most = count_of(r);
+				range = r;
+				from = &p->lane[i];
+			}
+		}
+		if (!from)
+			return false;
+
+		uint64_t end = range >> 32, cut = end - (most + 1) / 2;
+
+		if (replace(from, &range, range_of(first_of(range), cut))) {
+			atomic_store_explicit(&mine->range, range_of(cut, end),
+			                      memory_order_relaxed);
+			return true;
+		}
+	}
+}
+
+static bool is_stopped(struct loop *p)
+{
+	return atomic_load_explicit(&p->stopped, memory_order_relaxed) ||
+	       (p->stop && __atomic_load_n(p->stop, __ATOMIC_RELAXED));
+}
+
+/* False: the loop is stopped. */
+static bool work_on(struct lane *l, uint64_t chunk)
+{
+	struct loop *p = l->loop;
+	size_t from = (size_t)chunk * p->chunk;
+	size_t to = p->pieces - from < p->chunk ? p->pieces : from + p->chunk;
+
+	for (size_t i = from; i < to; i++) {
+		if (is_stopped(p))
+			return false;
+		l->worked++;
+		if (p->fn(p->ctx, i) != 0)
+			atomic_store_explicit(&p->stopped, 1, memory_order_relaxed);
+	}
+	return true;
+}
+
+static void run(void *arg)
+{
+	struct lane *l = arg;
+	uint64_t chunk;
+
+	do {
+		while (take(l, &chunk))
+			if (!work_on(l, chunk))
+				return;
+	} while (steal(l));
+}
+
+static bool options_ok(const wq_parallel_options *o)
+{
+	for (size_t i = 0; i < sizeof o->reserved / sizeof o->reserved[0]; i++)
+		if (o->reserved[i] != 0)
+			return false;
+	return o->reserved0 == 0 && o->workers > 0 && o->workers <= WORKERS_MAX;
+}
+
+/* The caller works on lane 0; lanes without a thread are emptied by the others. */
+static int64_t run_all(struct loop *p, size_t stack_size)
+{
+	uint32_t started = 1;
+	int64_t worked = 0;
+
+	while (started < p->nlanes &&
+	       wq__thread_start(&p->lane[started].thread, run, &p->lane[started], "wq-parallel",
+	                        stack_size))
+		started++;
+	run(&p->lane[0]);
+	for (uint32_t i = 1; i < started; i++)
+		wq__thread_join(&p->lane[i].thread);
+	for (uint32_t i = 0; i < started; i++)
+		worked += p->lane[i].worked;
+	return worked;
+}
+
+int64_t wq_parallel(size_t pieces, wq_piece_fn fn, void *ctx, const wq_parallel_options *o)
+{
+	const wq_allocator *a = &wq__default_allocator;
+	struct loop p = {.pieces = pieces, .fn = fn, .ctx = ctx};
+	size_t nchunks;
+	int64_t worked;
+
+	if (!fn || !o || !options_ok(o) || pieces > INT64_MAX)
+		return WQ_EINVAL;
+	if (pieces == 0)
+		return 0;
+	p.stop = o->stop;
+	p.chunk = o->chunk > 0 ? o->chunk : 1;
+	if ((pieces - 1) / p.chunk >= chunks_max)
+		p.chunk = (pieces - 1) / chunks_max + 1;
+	nchunks = (pieces - 1) / p.chunk + 1;
+	p.nlanes = nchunks < o->workers ? (uint32_t)nchunks : o->workers;
+	p.lane = wq__alloc(a, p.nlanes * sizeof *p.lane, LINE);
+	if (!p.lane)
+		return WQ_ENOMEM;
+	for (uint64_t i = 0; i < p.nlanes; i++) {
+		struct lane *l = &p.lane[i];
+
+		atomic_init(&l->range,
+		            range_of(nchunks * i / p.nlanes, nchunks * (i + 1) / p.nlanes));
+		l->loop = &p;
+		l->worked = 0;
+	}
+	worked = run_all(&p, o->stack_size);
+	wq__free(a, p.lane, p.nlanes * sizeof *p.lane);
+	return worked;
+}

@@ -1,0 +1,348 @@
+/*
+ * The pool. Its lock guards what the workers are to do (how many, paused,
+ * stopped); a worker looks at that before each run of turns, and the gate of
+ * the engine ends the run whenever it has changed: every change is one
+ * gate_change(), and no Get that began before it hands out another key.
+ *
+ * Locks: the queue's list of pools, then a pool's, then a worker's or the engine's.
+ */
+#include <wq/pool.h>
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/bug.h"
+#include "pool/pool.h"
+#include "time/clock.h"
+
+/* ---- a worker ------------------------------------------------------------ */
+
+/* The counter of what has become of a key. */
+static _Atomic uint64_t *counter_of(struct wq__worker *w, int64_t verdict, int settled)
+{
+	if (settled < 0)
+		return &w->stale;
+	if (settled == WQ_DEAD)
+		return &w->dead;
+	if (settled == WQ_LEFT)
+		return &w->left;
+	if (settled == WQ_CANCELLED)
+		return &w->cancelled;
+	if (verdict == WQ_DONE)
+		return &w->done;
+	if (verdict == WQ_DROP)
+		return &w->dropped;
+	return verdict > 0 ? &w->again : &w->retried;
+}
+
+/* Only the worker writes its counters. */
+static void count(struct wq__worker *w, int64_t verdict, int settled)
+{
+	_Atomic uint64_t *c = counter_of(w, verdict, settled);
+
+	atomic_store_explicit(c, atomic_load_explicit(c, memory_order_relaxed) + 1,
+	                      memory_order_relaxed);
+}
+
+static void add_counts(const struct wq__worker *w, wq_pool_counts *sum)
+{
+	sum->done += atomic_load_explicit(&w->done, memory_order_relaxed);
+	sum->retried += atomic_load_explicit(&w->retried, memory_order_relaxed);
+	sum->again += atomic_load_explicit(&w->again, memory_order_relaxed);
+	sum->dropped += atomic_load_explicit(&w->dropped, memory_order_relaxed);
+	sum->dead += atomic_load_explicit(&w->dead, memory_order_relaxed);
+	sum->left += atomic_load_explicit(&w->left, memory_order_relaxed);
+	sum->cancelled += atomic_load_explicit(&w->cancelled, memory_order_relaxed);
+	sum->stale += atomic_load_explicit(&w->stale, memory_order_relaxed);
+}
+
+/* Turn after turn, until the gate changes or the queue is at its end: which of them. */
+static int work(struct wq__worker *w, uint32_t seen)
+{
+	wq_pool *p = w->pool;
+	wq_turn t = {.gate = &p->gate, .seen = seen, .deadline_ns = WQ_NEVER};
+	bool held = false;
+	int rc;
+
+	for (;;) {
+		t.steps = WQ_TURN_GET | (held ? WQ_TURN_SETTLE : 0);
+		rc = wq__settle_next(p->q, &w->item, &t);
+		if (held)
+			count(w, t.verdict, t.settled);
+		held = rc == WQ_OK;
+		if (rc == WQ_EINTERRUPTED || rc == WQ_ESHUTDOWN)
+			return rc;
+		if (!held)
+			continue; /* the handler handed the item back itself */
+		atomic_store_explicit(&w->busy, true, memory_order_relaxed);
+		if (p->limit_ns > 0)
+			wq__overstay_begin(w);
+		t.verdict = p->handler(p->ctx, &w->item);
+		if (p->limit_ns > 0)
+			wq__overstay_end(w);
+		atomic_store_explicit(&w->busy, false, memory_order_relaxed);
+	}
+}
+
+/* Paused: sleep until something changes. The lock is held before and after. */
+static void rest(struct wq__worker *w)
+{
+	wq_pool *p = w->pool;
+
+	wq__parker_init(&w->parker);
+	w->resting = true;
+	wq__lock_release(&p->lock);
+	wq__parker_sleep(&w->parker, WQ_NEVER);
+	wq__lock_acquire(&p->lock);
+}
+
+static void run(void *arg)
+{
+	struct wq__worker *w = arg;
+	wq_pool *p = w->pool;
+	int rc = WQ_OK;
+
+	*wq__self() = &w->handling;
+	if (p->on_start)
+		p->on_start(p->ctx, w->number);
+	w->handling.q = p->q;
+	wq__lock_acquire(&p->lock);
+	while (rc != WQ_ESHUTDOWN && !p->stopped && p->nworkers <= p->wanted) {
+		uint32_t seen = p->seen;
+
+		if (p->paused) {
+			rest(w);
+			continue;
+		}
+		wq__lock_release(&p->lock);
+		rc = work(w, seen);
+		wq__lock_acquire(&p->lock);
+	}
+	/* It counts as gone, so that no other leaves in its place; its thread has yet to end. */
+	p->nworkers--;
+	wq__lock_release(&p->lock);
+	w->handling.q = NULL;
+	if (p->on_end)
+		p->on_end(p->ctx, w->number);
+	*wq__self() = NULL;
+	wq__lock_acquire(&p->lock);
+	w->ended = true;
+	if (--p->nthreads == 0)
+		wq__pool_release_stoppers(p);
+	wq__lock_release(&p->lock);
+}
+
+/* ---- changes, lock held -------------------------------------------------- */
+
+void wq__pool_changed(wq_pool *p)
+{
+	p->seen = p->q->engine->gate_change(p->q->state, &p->gate);
+	for (struct wq__worker *w = p->workers; w; w = w->next) {
+		if (!w->resting)
+			continue;
+		w->resting = false;
+		if (wq__parker_set(&w->parker))
+			wq__parker_wake(&w->parker);
+	}
+}
+
+static void resume(wq_pool *p)
+{
+	if (!p->paused)
+		return;
+	p->paused = false;
+	wq__pool_changed(p);
+}
+
+static void resume_link(struct wq__pool_link *link)
+{
+	wq_pool *p = wq__container_of(link, wq_pool, link);
+
+	wq__lock_acquire(&p->lock);
+	resume(p);
+	wq__lock_release(&p->lock);
+}
+
+/* The smallest number that no worker has. */
+static uint32_t free_number(const wq_pool *p)
+{
+	for (uint32_t number = 0;; number++) {
+		const struct wq__worker *w = p->workers;
+
+		while (w && w->number != number)
+			w = w->next;
+		if (!w)
+			return number;
+	}
+}
+
+static int add_worker(wq_pool *p)
+{
+	struct wq__worker *w = wq__alloc(&p->allocator, sizeof *w, 64);
+	char name[16];
+
+	if (!w)
+		return WQ_ENOMEM;
+	memset(w, 0, sizeof *w);
+	w->pool = p;
+	w->number = free_number(p);
+	w->handling = (struct wq__handling){.item = &w->item, .pool = p};
+	wq__lock_init(&w->lock);
+	snprintf(name, sizeof name, "%.10s-%u", p->name, w->number);
+	/* Its first step that matters is to take the lock, and then it is one of the workers. */
+	if (!wq__thread_start(&w->thread, run, w, name, p->stack_size)) {
+		wq__free(&p->allocator, w, sizeof *w);
+		return WQ_EIO;
+	}
+	w->next = p->workers;
+	p->workers = w;
+	p->nworkers++;
+	p->nthreads++;
+	return WQ_OK;
+}
+
+/* Joins the workers that have ended; it does not wait, but for their very last steps. */
+void wq__pool_reap(wq_pool *p)
+{
+	for (struct wq__worker **at = &p->workers; *at;) {
+		struct wq__worker *w = *at;
+
+		if (!w->ended) {
+			at = &w->next;
+			continue;
+		}
+		*at = w->next;
+		add_counts(w, &p->past);
+		/* Its last step was to take and to release the lock. */
+		wq__lock_release(&p->lock);
+		wq__thread_join(&w->thread);
+		wq__free(&p->allocator, w, sizeof *w);
+		wq__lock_acquire(&p->lock);
+		at = &p->workers;
+	}
+}
+
+/* As many as are wanted; after an error, as many as before. */
+static int grow(wq_pool *p, uint32_t n)
+{
+	uint32_t before = p->wanted;
+	int rc = WQ_OK;
+
+	p->wanted = n;
+	while (rc == WQ_OK && p->nworkers < n)
+		rc = add_worker(p);
+	if (rc < 0)
+		p->wanted = before;
+	wq__pool_changed(p);
+	return rc;
+}
+
+/* ---- public -------------------------------------------------------------- */
+
+static int check(wq_pool *const *out, const wq *q, const wq_pool_options *o)
+{
+	if (!out || !q || !o || !o->handler)
+		return WQ_EINVAL;
+	for (size_t i = 0; i < sizeof o->reserved / sizeof o->reserved[0]; i++)
+		if (o->reserved[i] != 0)
+			return WQ_EINVAL;
+	if (o->workers == 0 || o->workers > WQ_WORKERS_MAX || o->paused > 1 || o->limit_ns < 0)
+		return WQ_EINVAL;
+	return WQ_OK;
+}
+
+int wq_pool_start(wq_pool **out, wq *q, const wq_pool_options *o)
+{
+	int rc = check(out, q, o);
+	wq_pool *p;
+
+	if (rc < 0)
+		return rc;
+	p = wq__alloc(&q->allocator, sizeof *p, 64);
+	if (!p)
+		return WQ_ENOMEM;
+	memset(p, 0, sizeof *p);
+	p->q = q;
+	p->handler = o->handler;
+	p->ctx = o->ctx;
+	p->on_start = o->on_start;
+	p->on_end = o->on_end;
+	p->on_overstay = o->on_overstay;
+	p->limit_ns = o->limit_ns;
+	p->stack_size = o->stack_size;
+	p->allocator = q->allocator;
+	p->paused = o->paused;
+	p->link.resume = resume_link;
+	strncpy(p->name, o->name ? o->name : "wq", sizeof p->name - 1);
+	wq__lock_init(&p->lock);
+	/* The queue knows it before its workers do anything. */
+	wq__pool_join(q, &p->link);
+	rc = wq__pool_watch_clock(p);
+	if (rc == WQ_OK && p->limit_ns > 0)
+		rc = wq__overstay_start(p);
+	if (rc == WQ_OK) {
+		wq__lock_acquire(&p->lock);
+		rc = grow(p, o->workers);
+		wq__lock_release(&p->lock);
+	}
+	if (rc < 0) {
+		wq_pool_free(p);
+		return rc;
+	}
+	*out = p;
+	return WQ_OK;
+}
+
+int wq_pool_resize(wq_pool *p, uint32_t n)
+{
+	int rc = WQ_ESHUTDOWN;
+
+	if (!p || n == 0 || n > WQ_WORKERS_MAX)
+		return WQ_EINVAL;
+	wq__lock_acquire(&p->lock);
+	if (!p->stopped)
+		rc = grow(p, n);
+	wq__pool_reap(p);
+	wq__lock_release(&p->lock);
+	return rc;
+}
+
+int wq_pool_pause(wq_pool *p)
+{
+	if (!p)
+		return WQ_EINVAL;
+	wq__lock_acquire(&p->lock);
+	if (!p->paused) {
+		p->paused = true;
+		wq__pool_changed(p);
+	}
+	wq__lock_release(&p->lock);
+	return WQ_OK;
+}
+
+int wq_pool_resume(wq_pool *p)
+{
+	if (!p)
+		return WQ_EINVAL;
+	wq__lock_acquire(&p->lock);
+	resume(p);
+	wq__lock_release(&p->lock);
+	return WQ_OK;
+}
+
+int wq_pool_count(wq_pool *p, wq_pool_counts *out)
+{
+	if (!p || !out)
+		return WQ_EINVAL;
+	wq__lock_acquire(&p->lock);
+	*out = p->past;
+	for (struct wq__worker *w = p->workers; w; w = w->next) {
+		add_counts(w, out);
+		out->busy += atomic_load_explicit(&w->busy, memory_order_relaxed);
+	}
+	out->workers = p->nthreads;
+	out->overstayed = atomic_load_explicit(&p->overstayed, memory_order_relaxed);
+	wq__lock_release(&p->lock);
+	return WQ_OK;
+}

@@ -1,0 +1,60 @@
+/* What a queue knows of its pools, and of the thread that calls it. */
+#include <string.h>
+
+#include "queue/queue.h"
+
+void wq__pool_join(wq *q, struct wq__pool_link *link)
+{
+	wq__lock_acquire(&q->lock);
+	link->prev = NULL;
+	link->next = q->pools;
+	if (q->pools)
+		q->pools->prev = link;
+	q->pools = link;
+	wq__lock_release(&q->lock);
+}
+
+void wq__pool_leave(wq *q, struct wq__pool_link *link)
+{
+	wq__lock_acquire(&q->lock);
+	if (link->prev)
+		link->prev->next = link->next;
+	else
+		q->pools = link->next;
+	if (link->next)
+		link->next->prev = link->prev;
+	wq__lock_release(&q->lock);
+}
+
+bool wq__has_pools(wq *q)
+{
+	wq__lock_acquire(&q->lock);
+
+	bool any = q->pools != NULL;
+
+	wq__lock_release(&q->lock);
+	return any;
+}
+
+void wq__resume_pools(wq *q)
+{
+	wq__lock_acquire(&q->lock);
+	for (struct wq__pool_link *link = q->pools; link; link = link->next)
+		link->resume(link);
+	wq__lock_release(&q->lock);
+}
+
+bool wq__handling(const wq *q)
+{
+	const struct wq__handling *h = *wq__self();
+
+	return h && h->q == q;
+}
+
+bool wq__handles(const wq *q, const void *key, size_t len)
+{
+	const struct wq__handling *h = *wq__self();
+
+	return h && h->q == q && h->item->len == len &&
+	       (len == 0 || memcmp(h->item->key, key, len) == 0);
+}

@@ -1,0 +1,52 @@
+/* The queue from inside: what is above the engines, for pools. */
+#ifndef WQ_QUEUE_INSIDE_H
+#define WQ_QUEUE_INSIDE_H
+
+#include <stdbool.h>
+#include <wq/engine.h>
+
+#include "base/sync.h"
+
+/* A pool of the queue, in its list. */
+struct wq__pool_link {
+	struct wq__pool_link *next, *prev;
+	void (*resume)(struct wq__pool_link *link); /* called under the queue's own lock */
+};
+
+struct wq {
+	const wq_engine *engine;                             /* I */
+	void *state;                                         /* I: the engine's */
+	wq_clock clock;                                      /* I */
+	wq_allocator allocator;                              /* I */
+	wq_limiter *limiter;                                 /* I: the engine asks it */
+	void (*dead_letter)(void *ctx, const wq_item *item); /* I */
+	void *dead_ctx;                                      /* I */
+	wq__lock lock;                                       /* held before a pool's */
+	struct wq__pool_link *pools;                         /* L */
+};
+
+void wq__pool_join(wq *q, struct wq__pool_link *link);
+void wq__pool_leave(wq *q, struct wq__pool_link *link);
+bool wq__has_pools(wq *q);
+void wq__resume_pools(wq *q);
+
+/*
+ * A worker's turn. *item is written if a key was got; if the verdict was a retry of the last
+ * attempt, the dead letter is sent, too.
+ */
+int wq__settle_next(wq *q, wq_item *item, wq_turn *t);
+
+/* What a pool's thread is at; wq__self() of base/sync.h points to it. */
+struct wq__handling {
+	wq *q; /* whose key it holds; NULL: none, it is in another callback of the pool */
+	const wq_item *item;
+	const void *pool;
+};
+
+/* Is this thread inside a handler of a pool of this queue? */
+bool wq__handling(const wq *q);
+
+/* The same, and is this the key that it handles? */
+bool wq__handles(const wq *q, const void *key, size_t len);
+
+#endif

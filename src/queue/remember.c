@@ -1,0 +1,358 @@
+/*
+ * What the limiter remembers of keys, and the calls that ask it.
+ *
+ * It stands in the key's own entry, so a limited add costs one look-up. Where
+ * a key has several entries, one of them bears it:
+ *
+ *   the key itself  |  else its reminder  |  else a ghost that the order has yet to pop
+ *
+ * and it moves when a better bearer comes or the bearer goes. A key that has no
+ * state any more but something to remember keeps its entry, in a list, the
+ * longest idle first; such an entry is the only one of its key, ghosts aside.
+ */
+#include <string.h>
+
+#include "queue/memory.h"
+
+enum { TRIM = 2 }; /* looked at whenever one is remembered: faster than they come */
+
+/* ---- what an entry bears ------------------------------------------------- */
+
+static void *room_of(const struct wq__memory *m, struct wq__entry *e)
+{
+	return (char *)e + wq__entry_room_offset(wq__entry_len(e)) + (m->room - m->limit_room);
+}
+
+static struct wq__subject subject(const struct wq__memory *m, struct wq__entry *e, int64_t now)
+{
+	return (struct wq__subject){
+	    .key = e->key,
+	    .len = wq__entry_len(e),
+	    .now_ns = now,
+	    .failures = wq__entry_failures(e),
+	    .room = m->limit_room > 0 ? room_of(m, e) : NULL,
+	};
+}
+
+static bool blank(const struct wq__memory *m, struct wq__entry *e, int64_t now)
+{
+	struct wq__subject s = subject(m, e, now);
+
+	return wq__limiter_blank(m->limiter, &s);
+}
+
+static void hand_over(struct wq__memory *m, struct wq__entry *from, struct wq__entry *to)
+{
+	wq__entry_set_failures(to, wq__entry_failures(from));
+	wq__entry_set_failures(from, 0);
+	if (m->limit_room > 0) {
+		memcpy(room_of(m, to), room_of(m, from), m->limit_room);
+		memset(room_of(m, from), 0, m->limit_room);
+	}
+}
+
+/* A ghost of the key; only if there are any is it worth looking. */
+static uint32_t find_ghost(const struct wq__memory *m, uint32_t hash, const void *key, size_t len)
+{
+	wq__place at = wq__table_seek(&m->table, (uint64_t)hash << 32);
+	uint64_t slot;
+
+	while ((slot = at.page->slot[at.index++]) != 0 && (uint32_t)(slot >> 32) == hash) {
+		const struct wq__entry *e = wq__entry_at(m, (uint32_t)slot);
+
+		if (wq__entry_is_ghost(e) && wq__entry_is(e, key, len))
+			return (uint32_t)slot;
+	}
+	return 0;
+}
+
+static uint32_t find_bearer(const struct wq__memory *m, uint32_t hash, const void *key, size_t len)
+{
+	uint32_t id = wq__find(m, hash, key, len);
+
+	if (!id && (m->nwaiting > 0))
+		id = wq__find_copy(m, hash, key, len, WQ__REMINDER);
+	if (!id && m->nghosts > 0)
+		id = find_ghost(m, hash, key, len);
+	return id;
+}
+
+/* A new entry of a key: what another one bears is its now. A reminder leaves it to the key. */
+void wq__inherit(struct wq__memory *m, struct wq__entry *e, uint32_t beside)
+{
+	uint32_t from = beside;
+
+	if (e->bits & WQ__REMINDER && beside)
+		return;
+	if (!from && m->nghosts > 0)
+		from = find_ghost(m, e->hash, e->key, wq__entry_len(e));
+	if (from)
+		hand_over(m, wq__entry_at(m, from), e);
+}
+
+/* ---- the list of remembered keys ----------------------------------------- */
+
+static void link_last(struct wq__memory *m, struct wq__entry *e, uint32_t id)
+{
+	e->u.line.next = 0;
+	e->u.line.prev = m->memo_last;
+	if (m->memo_last)
+		wq__entry_at(m, m->memo_last)->u.line.next = id;
+	else
+		m->memo_first = id;
+	m->memo_last = id;
+	m->nmemo++;
+}
+
+/* It becomes something else than remembered. */
+void wq__unremember(struct wq__memory *m, struct wq__entry *e)
+{
+	uint32_t next = e->u.line.next, prev = e->u.line.prev;
+
+	if (prev)
+		wq__entry_at(m, prev)->u.line.next = next;
+	else
+		m->memo_first = next;
+	if (next)
+		wq__entry_at(m, next)->u.line.prev = prev;
+	else
+		m->memo_last = prev;
+	m->nmemo--;
+}
+
+static void erase(struct wq__memory *m, struct wq__entry *e, uint32_t id)
+{
+	wq__unremember(m, e);
+	wq__forget_key(m, e, (uint64_t)e->hash << 32 | id);
+}
+
+/* A remembered key that has been idle for too long is forgotten. */
+static bool expire(struct wq__memory *m, struct wq__entry *e, uint32_t id, int64_t now)
+{
+	struct wq__subject s = subject(m, e, now);
+
+	if (now - e->added_ns <= m->limiter->idle_ns)
+		return false;
+	wq__limiter_forget(m->limiter, &s);
+	erase(m, e, id);
+	return true;
+}
+
+static void trim(struct wq__memory *m, int64_t now)
+{
+	for (int i = 0; i < TRIM && m->memo_first; i++) {
+		uint32_t id = m->memo_first;
+		struct wq__entry *e = wq__entry_at(m, id);
+
+		if (expire(m, e, id, now) || m->limit_room == 0)
+			continue;
+		if (blank(m, e, now)) {
+			erase(m, e, id);
+		} else {
+			/* Its bucket is not full yet; others behind it may be. */
+			wq__unremember(m, e);
+			link_last(m, e, id);
+		}
+	}
+}
+
+/*
+ * The entry has no state any more, and is in no line: what it bears goes to the
+ * reminder beside it, or it is remembered, or it is gone.
+ */
+void wq__vanish(struct wq__memory *m, struct wq__entry *e, uint64_t slot)
+{
+	int64_t now = 0;
+
+	if (e->bits & WQ__BESIDE) {
+		if (!(e->bits & WQ__REMINDER)) {
+			uint32_t other =
+			    wq__find_copy(m, e->hash, e->key, wq__entry_len(e), WQ__REMINDER);
+
+			hand_over(m, e, wq__entry_at(m, other));
+		}
+		wq__forget_key(m, e, slot);
+		return;
+	}
+	if (m->limit_room > 0 || m->limiter->idle_ns != WQ_NEVER)
+		now = wq__now(m);
+	if (blank(m, e, now)) {
+		wq__forget_key(m, e, slot);
+		return;
+	}
+	/* A ghost or a reminder is the key itself from now on. The order begins anew with it. */
+	wq__entry_set_state(e, 0);
+	if (m->room > m->limit_room)
+		memset((char *)e + wq__entry_room_offset(wq__entry_len(e)), 0,
+		       m->room - m->limit_room);
+	e->added_ns = now;
+	trim(m, now);
+	link_last(m, e, (uint32_t)slot);
+}
+
+/* A ghost was popped. What it bears is remembered, unless its key has come again meanwhile. */
+void wq__vanish_ghost(struct wq__memory *m, struct wq__entry *e, uint64_t slot)
+{
+	m->nghosts--;
+	if (wq__find(m, e->hash, e->key, wq__entry_len(e)))
+		wq__forget_key(m, e, slot);
+	else
+		wq__vanish(m, e, slot);
+}
+
+/* ---- asking the limiter -------------------------------------------------- */
+
+void wq__ask_begin(struct wq__memory *m, struct wq__ask *ask, struct wq__entry *e, const void *key,
+                   size_t len, int64_t now)
+{
+	ask->entry = e;
+	if (e) {
+		ask->s = subject(m, e, now);
+		if (m->limit_room > 0)
+			memcpy(ask->before, ask->s.room, m->limit_room);
+	} else {
+		ask->s = (struct wq__subject){.key = key,
+		                              .len = len,
+		                              .now_ns = now,
+		                              .room = ask->before};
+		memset(ask->before, 0, m->limit_room);
+	}
+	ask->delay_ns = wq__limiter_when(m->limiter, &ask->s);
+}
+
+void wq__ask_store(struct wq__memory *m, const struct wq__ask *ask, struct wq__entry *e)
+{
+	wq__entry_set_failures(e, ask->s.failures);
+	/* If there was an entry, its room was changed in place, and was inherited with it. */
+	if (m->limit_room > 0 && !ask->entry)
+		memcpy(room_of(m, e), ask->s.room, m->limit_room);
+}
+
+void wq__ask_undo(struct wq__memory *m, const struct wq__ask *ask)
+{
+	wq__limiter_give_back(m->limiter, &ask->s);
+	if (m->limit_room > 0 && ask->entry)
+		memcpy(ask->s.room, ask->before, m->limit_room);
+}
+
+/* The outcome of what was asked for: did the key need what was reserved? */
+void wq__ask_end(struct wq__memory *m, const struct wq__ask *ask, int outcome)
+{
+	if (outcome == WQ_MERGED || outcome == WQ_KEPT)
+		wq__limiter_give_back(m->limiter, &ask->s);
+}
+
+uint32_t wq__requeues_of(const struct wq__memory *m, struct wq__entry *e)
+{
+	struct wq__subject s = subject(m, e, 0);
+
+	return wq__limiter_num_requeues(m->limiter, &s);
+}
+
+void wq__forget_failures(struct wq__memory *m, struct wq__entry *e)
+{
+	struct wq__subject s = subject(m, e, 0);
+
+	wq__limiter_forget(m->limiter, &s);
+	wq__entry_set_failures(e, 0);
+}
+
+/* ---- calls --------------------------------------------------------------- */
+
+/*
+ * A key that is remembered goes if nothing is left of it, or if it has been idle
+ * too long. True: it is gone.
+ */
+static bool tidy(struct wq__memory *m, struct wq__entry *e, uint32_t id)
+{
+	int64_t now;
+
+	if (wq__entry_public(e) != 0 || wq__entry_apart(e))
+		return false;
+	now = m->limit_room > 0 || m->limiter->idle_ns != WQ_NEVER ? wq__now(m) : 0;
+	if (expire(m, e, id, now))
+		return true;
+	if (!blank(m, e, now))
+		return false;
+	erase(m, e, id);
+	return true;
+}
+
+/* The entry that bears what is asked about: the held one's, or the key's. 0, and why. */
+static uint32_t bearer_of(struct wq__memory *m, const wq_item *item, uint32_t hash, const void *key,
+                          size_t len, int *why)
+{
+	*why = WQ_OK;
+	if (item)
+		return wq__held(m, item, why) ? (uint32_t)item->slot : 0;
+	return find_bearer(m, hash, key, len);
+}
+
+/* The user's own limiter may know keys that the queue does not. */
+static struct wq__subject stranger(const void *key, size_t len, void *room)
+{
+	return (struct wq__subject){.key = key, .len = len, .room = room};
+}
+
+int wq__mem_forget(void *state, const wq_item *item, const void *key, size_t len)
+{
+	struct wq__memory *m = state;
+	uint32_t hash = item ? 0 : wq__hash_of(m, key, len);
+	int rc;
+
+	wq__lock_acquire(&m->lock);
+
+	uint32_t id = bearer_of(m, item, hash, key, len, &rc);
+
+	if (id) {
+		wq__forget_failures(m, wq__entry_at(m, id));
+		tidy(m, wq__entry_at(m, id), id);
+	} else if (rc == WQ_OK && m->limiter->asks) {
+		int64_t room[WQ__LIMIT_ROOM_MAX / 8] = {0};
+		struct wq__subject s = stranger(key, len, room);
+
+		wq__limiter_forget(m->limiter, &s);
+	}
+	wq__lock_release(&m->lock);
+	return rc;
+}
+
+int64_t wq__mem_num_requeues(void *state, const wq_item *item, const void *key, size_t len)
+{
+	struct wq__memory *m = state;
+	uint32_t hash = item ? 0 : wq__hash_of(m, key, len);
+	int why;
+	int64_t n = 0;
+
+	wq__lock_acquire(&m->lock);
+
+	uint32_t id = bearer_of(m, item, hash, key, len, &why);
+
+	if (id && tidy(m, wq__entry_at(m, id), id))
+		id = 0;
+	if (why < 0) {
+		n = why;
+	} else if (id) {
+		n = wq__requeues_of(m, wq__entry_at(m, id));
+	} else if (m->limiter->asks) {
+		struct wq__subject s = stranger(key, len, NULL);
+
+		n = wq__limiter_num_requeues(m->limiter, &s);
+	}
+	wq__lock_release(&m->lock);
+	return n;
+}
+
+/* The entry that a limited add is about, or NULL. */
+struct wq__entry *wq__bearer(struct wq__memory *m, uint32_t hash, const void *key, size_t len,
+                             uint32_t *id)
+{
+	*id = find_bearer(m, hash, key, len);
+	if (*id && m->limiter->idle_ns != WQ_NEVER) {
+		struct wq__entry *e = wq__entry_at(m, *id);
+
+		if (tidy(m, e, *id))
+			*id = 0;
+	}
+	return *id ? wq__entry_at(m, *id) : NULL;
+}

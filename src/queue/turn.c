@@ -1,0 +1,181 @@
+/*
+ * The ends of a hold that are more than done: retry, once more later, give up;
+ * and a worker's turn, which is such an end and the next Get under one lock.
+ */
+#include "queue/memory.h"
+
+/* The hold ends; a cancelled one says so, unless the key comes back by a later add. */
+static int end_cancelled(struct wq__memory *m, const wq_item *item)
+{
+	int rc = wq__end_hold(m, item);
+
+	return rc == WQ_OK ? WQ_CANCELLED : rc;
+}
+
+/* It goes to the tail of the line when the hold ends. */
+static void mark(struct wq__memory *m, struct wq__entry *e, int64_t now)
+{
+	wq__entry_set_state(e, wq__entry_state(e) | WQ_STATE_DIRTY);
+	e->added_ns = now;
+	m->ndirty++;
+}
+
+/*
+ * The hold ends, and the key comes back at due_ns, if it does not come sooner
+ * anyway. ask: the question to the limiter that this is about, or NULL.
+ */
+static int end_later(struct wq__memory *m, const wq_item *item, struct wq__entry *e, int64_t now,
+                     int64_t due_ns, const struct wq__ask *ask)
+{
+	int rc = WQ_MARKED;
+
+	if (due_ns > now)
+		rc = wq__add_later_known(m, e, item->slot, due_ns, WQ_MIN);
+	else if (e->bits & WQ_STATE_WAITING)
+		wq__unwait(m, e);
+	if (ask)
+		wq__ask_end(m, ask, rc);
+	/* No memory to let it wait: it is not lost for that. One that waits already just does so. */
+	if (rc == WQ_MARKED || (rc == WQ_ENOMEM && !(e->bits & WQ_STATE_WAITING)))
+		mark(m, e, now);
+	return wq__end_hold(m, item);
+}
+
+/* The queue is shut, and the key is not tried again: it stays, for the report. */
+static int leave_over(struct wq__memory *m, const wq_item *item, struct wq__entry *e)
+{
+	if (item->token == m->sample)
+		wq__sample_end(m);
+	e->added_ns = e->u.hold.since_ns;
+	wq__entry_set_state(e, WQ__CANCELLED);
+	m->nrunning--;
+	m->nleft++;
+	if (m->flags & (WQ__WATCHED | WQ__GATED))
+		wq__watch_hold_end(m, (uint32_t)item->slot, WQ__ENDED, true);
+	return WQ_LEFT;
+}
+
+/* Was this the last attempt? */
+static bool is_dead(const struct wq__memory *m, struct wq__entry *e)
+{
+	return m->max_attempts > 0 && wq__requeues_of(m, e) + 1 >= m->max_attempts;
+}
+
+/* It stays held, by this item alone: no copy of it can bury it a second time. */
+static int die(struct wq__memory *m, wq_item *item, struct wq__entry *e)
+{
+	if (item->token == m->sample)
+		wq__sample_end(m);
+	item->token = e->u.hold.token = ++m->token;
+	m->ndead++;
+	return WQ_DEAD;
+}
+
+static int retry(struct wq__memory *m, wq_item *item, struct wq__entry *e)
+{
+	bool refused = (m->flags & (WQ__SHUT | WQ__PATIENT)) == WQ__SHUT;
+	int64_t now = wq__now(m);
+	struct wq__ask ask;
+
+	/* What is due goes first; the key's own copy may be among it. */
+	wq__tick(m);
+	if (is_dead(m, e))
+		return die(m, item, e);
+	wq__ask_begin(m, &ask, e, e->key, wq__entry_len(e), now);
+	wq__ask_store(m, &ask, e);
+	if (refused && !(e->bits & WQ_STATE_DIRTY)) {
+		wq__limiter_give_back(m->limiter, &ask.s);
+		if (!(m->flags & WQ__HURRIED) || e->failures_high & WQ__LAST_TRY)
+			return leave_over(m, item, e);
+		e->failures_high |= WQ__LAST_TRY;
+		return end_later(m, item, e, now, now, NULL);
+	}
+	return end_later(m, item, e, now, wq_time_add(now, ask.delay_ns), &ask);
+}
+
+/* Once more after a while. What a shutdown would drop, it drops. */
+static int again(struct wq__memory *m, const wq_item *item, struct wq__entry *e, int64_t after_ns)
+{
+	int64_t now = wq__now(m);
+
+	wq__tick(m);
+	if (!(m->flags & WQ__SHUT))
+		return end_later(m, item, e, now, wq_time_add(now, after_ns), NULL);
+	m->ndropped += !(e->bits & (WQ_STATE_DIRTY | WQ_STATE_WAITING));
+	return wq__end_hold(m, item);
+}
+
+static int settle(struct wq__memory *m, wq_item *item, int64_t verdict)
+{
+	int rc;
+	struct wq__entry *e = wq__held(m, item, &rc);
+	bool retried = verdict < 0 && verdict != WQ_DROP;
+
+	if (!e)
+		return rc;
+	if (wq__unlikely(e->bits & WQ__CANCELLED) && verdict != WQ_DONE && verdict != WQ_DROP)
+		return end_cancelled(m, item);
+	if (retried)
+		return retry(m, item, e);
+	if (wq__unlikely(wq__bears(m, e)))
+		wq__forget_failures(m, e);
+	return verdict > 0 ? again(m, item, e, verdict) : wq__end_hold(m, item);
+}
+
+/* A key that died is forgotten and done; if it was added meanwhile, it is in line afresh. */
+static int bury(struct wq__memory *m, const wq_item *item)
+{
+	int rc;
+	struct wq__entry *e = wq__held(m, item, &rc);
+
+	if (!e)
+		return rc;
+	wq__forget_failures(m, e);
+	wq__end_hold(m, item);
+	return WQ_DEAD;
+}
+
+static int get(struct wq__memory *m, wq_item *item, const wq_turn *t)
+{
+	int rc = WQ_OK;
+
+	if (t->gate && t->gate->changes != t->seen)
+		return WQ_EINTERRUPTED;
+	if (!wq__ready_now(m)) {
+		/* A retry may be due before anybody would wake up; this Get may sleep for long. */
+		wq__wake(wq__rouse_leader(m));
+		rc = wq__await_ready(m, t->deadline_ns, t->gate, t->seen);
+	}
+	if (rc == WQ_OK)
+		wq__take(m, item);
+	return rc;
+}
+
+int wq__mem_turn(void *state, wq_item *item, wq_turn *t)
+{
+	struct wq__memory *m = state;
+	struct wq__wakes wakes;
+	struct wq__waiter *w;
+	bool go_on = true;
+	int rc = WQ_OK;
+
+	wq__lock_acquire(&m->lock);
+	if (t->steps & WQ_TURN_SETTLE) {
+		t->settled = settle(m, item, t->verdict);
+		go_on = t->settled != WQ_DEAD;
+	} else if (t->steps & WQ_TURN_BURY) {
+		t->settled = bury(m, item);
+	} else {
+		t->settled = WQ_OK;
+	}
+	if (t->settled < 0)
+		rc = t->settled;
+	else if (go_on && t->steps & WQ_TURN_GET)
+		rc = get(m, item, t);
+	wq__pick_many(m, &wakes);
+	w = wq__lead(m);
+	wq__lock_release(&m->lock);
+	wq__wake_many(&wakes);
+	wq__wake(w);
+	return rc;
+}
