@@ -5,13 +5,17 @@
  *   primitives.c  what the rows are judged by: mutex, random access, cache
  *                 line, bare futex, clock
  *   slices.c      how work of one thread is timed
- *   keys.c        the keys, and the orders in which they are used
+ *   keys.c        the keys, the orders in which they are used, and their times
  *   single.c      rows of one thread: cycles and duplicates
  *   bulk.c        rows of one thread: 1M keys in, 1M keys out
  *   threads.c     rows of producers and consumers
  *   wake.c        rows of sleeping workers
  *   memory.c      rows of bytes
- *   time.c        rows of timers and of keys that wait
+ *   wheel.c       rows of timers, beside those of libev and libuv
+ *   delay.c       rows of keys that wait: adding them, taking them back
+ *   burst.c       rows of many keys that are due at one instant
+ *   late.c        rows of how late a key is
+ *   parts.c       rows of the heap and the delay queue
  *
  * A group is a few rows that one repetition measures together. It knows its
  * rows, fills in a value and, where the row is judged by a primitive, that
@@ -94,9 +98,9 @@ struct bench_groups {
 };
 
 extern const struct bench_groups bench_single, bench_bulk, bench_threads, bench_wake, bench_memory,
-    bench_time;
+    bench_wheel, bench_delay, bench_burst, bench_late, bench_parts;
 
-/* What runs in a child of its own, of memory.c, single.c and time.c. Return an exit status. */
+/* What runs in a child of its own, of memory.c and single.c. Return an exit status. */
 int bench_memory_child(void);
 int bench_single_child(void);
 int bench_waiting_child(void);
@@ -117,6 +121,8 @@ void bench_child(const char *option, char *line, size_t size);
 
 /* A new default queue; a queue whose keys are all gone, or not (left: how many). */
 wq *bench_queue(void);
+/* A queue that does the same in every run; either may be NULL. */
+wq *bench_seeded_queue(const wq_clock *clock, const wq_order *order);
 void bench_queue_free(wq *q, size_t left);
 
 /* Sleeps in the kernel; keeps the CPU busy. */
@@ -152,6 +158,28 @@ double bench_low(double *slices, size_t n);
 void bench_in_turn(const struct bench_work *row, const struct bench_work *primitive,
                    struct bench_sample *sample);
 double bench_alone(const struct bench_work *w);
+
+/* ---- a course: long work whose slices differ (slices.c) ------------------- */
+
+enum { BENCH_SLICES = 50 };
+
+/* All zero at first; kept from one repetition to the next. */
+struct bench_course {
+	double best[BENCH_SLICES]; /* ns; 0: not run yet */
+	double sum;                /* of this repetition */
+	int64_t start_ns;
+	size_t slice;
+};
+
+void bench_course_begin(struct bench_course *c);
+/* A slice has ended, and the next one begins. */
+void bench_course_lap(struct bench_course *c);
+/* What was done since the last lap does not count. */
+void bench_course_resume(struct bench_course *c);
+/* The sum of each slice's best. */
+double bench_course_best(const struct bench_course *c);
+/* Where a slice of n things begins. */
+size_t bench_course_at(size_t n, size_t slice);
 
 /* ---- primitives (primitives.c, the last in wake.c) ----------------------- */
 
@@ -195,6 +223,17 @@ const struct bench_keys *bench_pool(void);
  */
 struct bench_keys bench_shuffled(size_t n);
 void bench_keys_release(struct bench_keys *k);
+
+/* The same numbers in every run: *state is BENCH_SEED at first. */
+#define BENCH_SEED UINT64_C(88172645463325252)
+uint64_t bench_random(uint64_t *state);
+
+/* 0 to n - 1 in random order. */
+uint32_t *bench_order(size_t n);
+
+/* A span, and n of them, from `low` to below `high`. */
+int64_t bench_span(uint64_t *state, int64_t low, int64_t high);
+int64_t *bench_spans(size_t n, int64_t low, int64_t high);
 
 /* n numbers below `range`, the i-th most frequent with weight 1 / (i + 1)^s. */
 uint16_t *bench_zipf(size_t n, uint16_t range, double s);

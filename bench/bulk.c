@@ -6,27 +6,22 @@
  *   ..._many        the same in batches of 32
  *
  * A repetition takes about a quarter of a second, and no machine with
- * neighbours is left alone for so long (see slices.c). But it can be cut: each
- * of 50 slices of the keys is timed by itself. The queue's seed is fixed, so a
- * slice position does the same work in every repetition: the same keys meet
- * the same table, the same pages split, the same memory is asked for. What the
- * work of one position costs is therefore the least that it ever took, and the
- * row's value is the sum over all positions, none of which is left out.
- * Repetitions as a whole are printed as well.
+ * neighbours is left alone for so long: it is a course of slices (see
+ * slices.c). Repetitions as a whole are printed as well.
  */
 #include "bench.h"
 
 #include <stdlib.h>
 
-enum { SLICES = 50, BATCH = 32, WAYS = 2, REPS_MAX = 200 };
+enum { BATCH = 32, WAYS = 2, REPS_MAX = 200 };
 
 /* Random access, once every so many slices; at other positions in the next repetition. */
-enum { PRIMITIVE_EVERY = 5, PRIMITIVES = WAYS * SLICES / PRIMITIVE_EVERY };
+enum { PRIMITIVE_EVERY = 5, PRIMITIVES = WAYS * BENCH_SLICES / PRIMITIVE_EVERY };
 
 struct bulk {
 	wq *q;
 	size_t reps;
-	double best[WAYS][SLICES]; /* in and out, ns in all */
+	struct bench_course courses[WAYS]; /* in and out */
 	double primitives[REPS_MAX * PRIMITIVES];
 	size_t nprimitives;
 };
@@ -114,22 +109,21 @@ static void bulk_run(const void *arg, void *state, struct bench_sample *samples)
 	struct bulk *b = state;
 	size_t n = bench_sizes.keys, first = b->nprimitives;
 
-	bench_check(wq_new(&b->q, &(wq_options){.seed = 1}) == WQ_OK, "wq_new failed");
+	b->q = bench_seeded_queue(NULL, NULL);
 	for (int way = 0; way < WAYS; way++) {
-		double sum = 0;
+		struct bench_course *c = &b->courses[way];
 
-		for (size_t s = 0; s < SLICES; s++) {
-			int64_t start = bench_now();
-			bool ok = ways->move[way](b->q, n * s / SLICES, n * (s + 1) / SLICES);
-			double took = (double)(bench_now() - start);
+		bench_course_begin(c);
+		for (size_t s = 0; s < BENCH_SLICES; s++) {
+			bool ok =
+			    ways->move[way](b->q, bench_course_at(n, s), bench_course_at(n, s + 1));
 
+			bench_course_lap(c);
 			bench_check(ok, "bulk: a call failed");
-			if (b->reps == 0 || took < b->best[way][s])
-				b->best[way][s] = took;
-			sum += took;
 			take_turns(b, s);
+			bench_course_resume(c);
 		}
-		samples[way].value = sum / (double)n;
+		samples[way].value = c->sum / (double)n;
 	}
 	bench_queue_free(b->q, 0);
 	b->reps++;
@@ -141,13 +135,8 @@ static void bulk_combine(const void *state, struct bench_sample *samples)
 {
 	const struct bulk *b = state;
 
-	for (int way = 0; way < WAYS; way++) {
-		double sum = 0;
-
-		for (size_t s = 0; s < SLICES; s++)
-			sum += b->best[way][s];
-		samples[way].value = sum / (double)bench_sizes.keys;
-	}
+	for (int way = 0; way < WAYS; way++)
+		samples[way].value = bench_course_best(&b->courses[way]) / (double)bench_sizes.keys;
 }
 
 static const struct ways one_by_one = {{add_each, get_done_each}};

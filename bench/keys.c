@@ -1,6 +1,6 @@
 /*
- * The keys: namespace and name, 20 bytes, as a controller would have them.
- * All are made before anything is timed.
+ * The keys: namespace and name, 20 bytes, as a controller would have them;
+ * their orders and their times. All are made before anything is timed.
  */
 #include "bench.h"
 
@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* xorshift64*: the same orders in every run. */
-static uint64_t next_random(uint64_t *state)
+/* xorshift64* */
+uint64_t bench_random(uint64_t *state)
 {
 	uint64_t x = *state;
 
@@ -53,19 +53,41 @@ const struct bench_keys *bench_pool(void)
 	return &pool;
 }
 
-struct bench_keys bench_shuffled(size_t n)
+uint32_t *bench_order(size_t n)
 {
-	const struct bench_keys *pool = bench_pool();
 	uint32_t *order = bench_alloc(n, sizeof *order);
-	uint64_t state = 88172645463325252u;
-	struct bench_keys k = {.bytes = bench_alloc(n, KEY_STRIDE), .n = n};
+	uint64_t state = BENCH_SEED;
 
 	for (size_t i = 0; i < n; i++) {
-		size_t j = (size_t)(next_random(&state) % (i + 1));
+		size_t j = (size_t)(bench_random(&state) % (i + 1));
 
 		order[i] = order[j];
 		order[j] = (uint32_t)i;
 	}
+	return order;
+}
+
+int64_t bench_span(uint64_t *state, int64_t low, int64_t high)
+{
+	return low + (int64_t)(bench_random(state) % (uint64_t)(high - low));
+}
+
+int64_t *bench_spans(size_t n, int64_t low, int64_t high)
+{
+	int64_t *spans = bench_alloc(n, sizeof *spans);
+	uint64_t state = BENCH_SEED;
+
+	for (size_t i = 0; i < n; i++)
+		spans[i] = bench_span(&state, low, high);
+	return spans;
+}
+
+struct bench_keys bench_shuffled(size_t n)
+{
+	const struct bench_keys *pool = bench_pool();
+	uint32_t *order = bench_order(n);
+	struct bench_keys k = {.bytes = bench_alloc(n, KEY_STRIDE), .n = n};
+
 	for (size_t i = 0; i < n; i++)
 		memcpy(k.bytes + i * KEY_STRIDE, bench_key(pool, order[i]), KEY_STRIDE);
 	free(order);
@@ -90,7 +112,7 @@ uint16_t *bench_zipf(size_t n, uint16_t range, double s)
 		sums[i] = sum;
 	}
 	for (size_t i = 0; i < n; i++) {
-		double at = (double)(next_random(&state) >> 11) * 0x1p-53 * sum;
+		double at = (double)(bench_random(&state) >> 11) * 0x1p-53 * sum;
 		size_t low = 0, high = (size_t)range - 1;
 
 		while (low < high) {

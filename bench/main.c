@@ -5,7 +5,7 @@
  * code can do when the machine lets it; the median and the worst stand beside
  * it. What it is judged by is measured in the same repetition, in turn with
  * it, and its value is its best as well. (slices.c says how rows of one thread
- * are timed, bulk.c how its repetitions are combined.)
+ * are timed, and how repetitions of a course are combined.)
  *
  * Rows of several threads depend on how far apart the CPUs are, and a virtual
  * machine's may move while it runs. So the trip of a cache line is taken
@@ -60,8 +60,10 @@ static const struct bench_sizes quick_sizes = {
     .trip_chunks = 51,
 };
 
-static const struct bench_groups *const all[] = {&bench_single, &bench_bulk,   &bench_threads,
-                                                 &bench_wake,   &bench_memory, &bench_time};
+static const struct bench_groups *const all[] = {
+    &bench_single, &bench_bulk,  &bench_threads, &bench_wake, &bench_memory,
+    &bench_wheel,  &bench_delay, &bench_burst,   &bench_late, &bench_parts,
+};
 
 enum { REPS_QUICK = 2, REPS_MAX = 100, ROWS_MAX = 96 };
 

@@ -5,6 +5,7 @@
  *                     its entry, its place in the table
  *   bytes_kept_after  what is still resident when all have been got and done,
  *                     in percent of the growth at the peak
+ *   bytes_waiting     resident memory with 1M keys that wait for a time, per key
  *
  * Before: no queue has been made. The child makes its keys one at a time.
  */
@@ -87,6 +88,42 @@ static void memory_run(const void *arg, void *state, struct bench_sample *sample
 	    after > before ? 100.0 * (double)(after - before) / (double)(peak - before) : 0;
 }
 
+int bench_waiting_child(void)
+{
+	uint64_t random = BENCH_SEED;
+	char key[KEY_LEN + 1];
+
+	resident();
+
+	long before = resident();
+	wq *q = bench_queue();
+
+	for (size_t i = 0; i < bench_sizes.keys; i++) {
+		bench_key_format(key, i);
+		bench_check(wq_add_after(q, key, KEY_LEN,
+		                         bench_span(&random, WQ_SECOND, WQ_MINUTE)) == WQ_WAITING,
+		            "bytes_waiting: a key does not wait");
+	}
+	printf("%ld %ld\n", before, resident());
+	bench_check(wq_free(q) >= 0, "bytes_waiting: the queue is busy");
+	return 0;
+}
+
+static void waiting_run(const void *arg, void *state, struct bench_sample *samples)
+{
+	char line[128], *at = line;
+
+	(void)arg;
+	(void)state;
+	bench_child("--waiting-child", line, sizeof line);
+
+	long before = strtol(at, &at, 10);
+	long with = strtol(at, &at, 10);
+
+	bench_check(before > 0 && with > before, "the child of bytes_waiting failed");
+	samples[0].value = (double)(with - before) / (double)bench_sizes.keys;
+}
+
 static const struct bench_group groups[] = {
     {
 	.rows = {{"bytes_per_key", "bytes", BAR_FIXED, 96, "bytes"},
@@ -94,6 +131,12 @@ static const struct bench_group groups[] = {
 	.nrows = 2,
 	.reps = 5,
 	.run = memory_run,
+    },
+    {
+	.rows = {{"bytes_waiting", "bytes", BAR_FIXED, 120, "bytes"}},
+	.nrows = 1,
+	.reps = 3,
+	.run = waiting_run,
     },
 };
 

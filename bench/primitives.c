@@ -108,6 +108,15 @@ wq *bench_queue(void)
 	return q;
 }
 
+wq *bench_seeded_queue(const wq_clock *clock, const wq_order *order)
+{
+	wq *q = NULL;
+
+	bench_check(wq_new(&q, &(wq_options){.seed = 1, .clock = clock, .order = order}) == WQ_OK,
+	            "wq_new failed");
+	return q;
+}
+
 void bench_queue_free(wq *q, size_t left)
 {
 	bench_check(wq_free(q) == (int)left, "the queue does not hold what it should");

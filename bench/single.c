@@ -3,6 +3,7 @@
  *
  *   cycle_empty   Add+Get+Done on an empty queue
  *   cycle_single  the same in a process that has one thread only; to compare
+ *   cycle_waiting cycle_empty while one key waits far away
  *   cycle_1m      the same behind 1M other keys: Add a new key, Get the head,
  *                 Done, so the queue stays as long as it was
  *   dup_hot       Add of the one key that is queued already
@@ -111,6 +112,35 @@ static void single_run(const void *arg, void *state, struct bench_sample *sample
 	samples[0].limit = strtod(at, &at);
 }
 
+/* ---- cycle, while a key waits ----------------------------------------------- */
+
+static void waiting_run(const void *arg, void *state, struct bench_sample *samples)
+{
+	size_t n = bench_sizes.slices;
+	double *waiting = bench_alloc(n, sizeof *waiting), *plain = bench_alloc(n, sizeof *plain);
+	double *clock = bench_alloc(n, sizeof *clock);
+	struct cycle *with = cycle_setup(&empty), *without = cycle_setup(&empty);
+
+	(void)arg;
+	(void)state;
+	bench_check(wq_add_after(with->q, "far away", 8, WQ_HOUR) == WQ_WAITING,
+	            "cycle_waiting: the key does not wait");
+	for (size_t i = 0; i < n; i++) {
+		clock[i] = bench_slice(&bench_clock);
+		plain[i] = bench_slice(&without->work);
+		waiting[i] = bench_slice(&with->work);
+	}
+	bench_check(wq_cancel(with->q, "far away", 8) == WQ_STATE_WAITING,
+	            "cycle_waiting: the key is gone");
+	cycle_teardown(with);
+	cycle_teardown(without);
+	samples[0].value = bench_low(waiting, n);
+	samples[0].limit = bench_low(plain, n) + 1.2 * bench_low(clock, n);
+	free(waiting);
+	free(plain);
+	free(clock);
+}
+
 /* ---- duplicates ------------------------------------------------------------ */
 
 struct dup {
@@ -181,6 +211,12 @@ static const struct bench_group groups[] = {
 	.nrows = 1,
 	.reps = 9,
 	.run = single_run,
+    },
+    {
+	.rows = {{"cycle_waiting", "ns", BAR_TIMES, 1, "cycle_empty + 1.2 x clock"}},
+	.nrows = 1,
+	.reps = 9,
+	.run = waiting_run,
     },
     SINGLE("cycle_1m", 1, "random_access", &full_of_keys, cycle_setup, cycle_run, cycle_teardown),
     SINGLE("dup_hot", 2, "mutex", &empty, dup_setup, dup_run, dup_teardown),
