@@ -17,10 +17,16 @@ die() {
 	exit 1
 }
 
+has_header() {
+	echo "#include <$1>" | gcc -E - >/dev/null 2>&1
+}
+
 # have <tool>: is it there? Most are commands; the others are looked for in their own way.
 have() {
 	case $1 in
-	libc) echo '#include <stdio.h>' | gcc -E - >/dev/null 2>&1 ;;
+	libc) has_header stdio.h ;;
+	libev) has_header ev.h ;;
+	libuv) has_header uv.h ;;
 	cmocka) pkg-config --exists cmocka 2>/dev/null ;;
 	clang-rt) # the runtimes of clang's sanitizers and of libFuzzer
 		local dir
@@ -37,6 +43,8 @@ package_of() {
 	libc) echo libc6-dev ;;
 	ninja) echo ninja-build ;;
 	cmocka) echo libcmocka-dev ;;
+	libev) echo libev-dev ;;
+	libuv) echo libuv1-dev ;;
 	clang-rt) echo "libclang-rt-$(clang -dumpversion | cut -d. -f1)-dev" ;;
 	nm | readelf) echo binutils ;;
 	*) echo "$1" ;;
@@ -81,6 +89,11 @@ need() {
 	printf '%s: these are missing (as Debian packages: %s):\n' "${0##*/}" "${packages[*]}" >&2
 	printf '  %s\n' "${missing[@]}" >&2
 	exit 1
+}
+
+# want <tool>...: get them if that is possible; the caller can do without.
+want() {
+	(need "$@") || true
 }
 
 # What every build needs.
