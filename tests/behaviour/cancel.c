@@ -7,21 +7,6 @@
 
 enum { Q = WQ_STATE_QUEUED, R = WQ_STATE_RUNNING, RD = R | WQ_STATE_DIRTY, W = WQ_STATE_WAITING };
 
-static int remind(wq *q, const char *key, int64_t after_ns)
-{
-	wq_add_options o = {.after_ns = after_ns, .policy = WQ_REMIND};
-
-	return wq_add_with(q, key, strlen(key), &o);
-}
-
-static void line_is(wq *q, const char *letters)
-{
-	IS(wq_len(q), (int64_t)strlen(letters));
-	for (; *letters; letters++)
-		take_is(q, (char[]){*letters, '\0'}, WQ_OK);
-	IS(wq_len(q), 0);
-}
-
 /* Out of the line's head, middle and tail; the others keep their places. */
 static void C1_cancel_anywhere_in_line(void **state)
 {

@@ -11,27 +11,11 @@ enum { Q = WQ_STATE_QUEUED, R = WQ_STATE_RUNNING, RD = R | WQ_STATE_DIRTY, W = W
 
 #define MS WQ_MILLISECOND
 
-static int after(wq *q, const char *key, int64_t after_ns, enum wq_policy policy)
-{
-	wq_add_options o = {.after_ns = after_ns, .policy = policy};
-
-	return wq_add_with(q, key, strlen(key), &o);
-}
-
 static int at(wq *q, const char *key, int64_t at_ns, enum wq_policy policy)
 {
 	wq_add_options o = {.at_ns = at_ns, .policy = policy};
 
 	return wq_add_with(q, key, strlen(key), &o);
-}
-
-/* The ready keys are these single letters, in this order; each is got and done. */
-static void line_is(wq *q, const char *letters)
-{
-	IS(wq_len(q), (int64_t)strlen(letters));
-	for (; *letters; letters++)
-		take_is(q, (char[]){*letters, '\0'}, WQ_OK);
-	IS(wq_len(q), 0);
 }
 
 /* ---- D1, D7: the time that is asked for ------------------------------------ */

@@ -215,8 +215,8 @@ static int make_call(struct fixture *f, enum call call, wq_item *it)
 	return WQ_EINVAL;
 }
 
-/* The keys in the order in which they are got, each done; "" at the end. */
-static void line_is(wq *q, const char *first, const char *second)
+/* The keys in the order in which they are got, each done; NULL: no more. */
+static void order_is(wq *q, const char *first, const char *second)
 {
 	if (first != NULL)
 		take_is(q, first, WQ_OK);
@@ -236,13 +236,13 @@ static void check_line(wq *q, const struct cell *c, wq_item *got)
 		assert_memory_equal(got->key, took_last ? "last" : "key", got->len + 1);
 		IS(wq_done(q, got), WQ_OK);
 		if (!took_last)
-			line_is(q, "last", NULL);
+			order_is(q, "last", NULL);
 		else
-			line_is(q, c->after == Q ? "key" : NULL, NULL);
+			order_is(q, c->after == Q ? "key" : NULL, NULL);
 	} else if (c->after != Q) {
-		line_is(q, "last", NULL);
+		order_is(q, "last", NULL);
 	} else {
-		line_is(q, to_tail ? "last" : "key", to_tail ? "key" : "last");
+		order_is(q, to_tail ? "last" : "key", to_tail ? "key" : "last");
 	}
 }
 
@@ -261,7 +261,7 @@ static void check_due(struct fixture *f, enum call call)
 	IS(state_of(f->q, "key"), W);
 	IS(wq_len(f->q), 0);
 	wq_manual_clock_advance(f->mc, 1);
-	line_is(f->q, "key", NULL);
+	order_is(f->q, "key", NULL);
 }
 
 static void check_cell(void **state)
@@ -308,9 +308,9 @@ static void check_cell(void **state)
 		if (c->before & R)
 			IS(wq_done(f.q, &held), c->before == RD ? WQ_QUEUED : WQ_OK);
 		if (c->before == Q)
-			line_is(f.q, "key", "last");
+			order_is(f.q, "key", "last");
 		else
-			line_is(f.q, "last", c->before == RD ? "key" : NULL);
+			order_is(f.q, "last", c->before == RD ? "key" : NULL);
 		IS(wq_try_get(f.q, &it), WQ_ESHUTDOWN);
 	} else {
 		check_line(f.q, c, &it);
@@ -319,7 +319,7 @@ static void check_cell(void **state)
 		if (c->call == GET && c->before & R)
 			IS(wq_done(f.q, &held), done_of(c->before));
 		if (c->after == RD)
-			line_is(f.q, "key", NULL);
+			order_is(f.q, "key", NULL);
 		if (c->after & W)
 			check_due(&f, c->call);
 		/* no copy of the key is left that would come due later */

@@ -43,6 +43,14 @@ void take_is(wq *q, const char *key, int done)
 	IS(wq_done(q, &item), done);
 }
 
+void line_is(wq *q, const char *letters)
+{
+	IS(wq_len(q), (int64_t)strlen(letters));
+	for (; *letters; letters++)
+		take_is(q, (char[]){*letters, '\0'}, WQ_OK);
+	IS(wq_len(q), 0);
+}
+
 int state_of(wq *q, const char *key)
 {
 	return wq_state(q, key, strlen(key));
@@ -114,6 +122,20 @@ void check_whole(wq *q, int64_t queued, int64_t running)
 	free(items);
 }
 
+/* ---- adds ---------------------------------------------------------------- */
+
+int after(wq *q, const char *key, int64_t after_ns, enum wq_policy policy)
+{
+	wq_add_options o = {.after_ns = after_ns, .policy = policy};
+
+	return wq_add_with(q, key, strlen(key), &o);
+}
+
+int remind(wq *q, const char *key, int64_t after_ns)
+{
+	return after(q, key, after_ns, WQ_REMIND);
+}
+
 /* ---- memory -------------------------------------------------------------- */
 
 static void *memory_alloc(void *ctx, size_t size, size_t align)
@@ -177,6 +199,18 @@ void memory_balanced(struct memory *m)
 	IS(atomic_load(&m->misuse), 0);
 }
 
+void memory_fail_each(bool (*run)(int64_t n, bool and_later), int64_t least)
+{
+	for (int and_later = 0; and_later < 2; and_later++) {
+		int64_t n = 0;
+
+		while (run(n, and_later))
+			n++;
+		print_message("%" PRId64 " allocations failed\n", n);
+		assert_true(n >= least);
+	}
+}
+
 /* ---- a queue to test ------------------------------------------------------ */
 
 void fixture_open(struct fixture *f, const wq_options *options)
@@ -225,6 +259,29 @@ int fixture_teardown(void **state)
 	fixture_close(f, -1);
 	free(f);
 	return 0;
+}
+
+/* ---- a clock of one's own --------------------------------------------------- */
+
+static int64_t own_now(void *ctx)
+{
+	return atomic_load(&((struct own_clock *)ctx)->now_ns);
+}
+
+static int own_watch(void *ctx, void (*changed)(void *arg), void *arg, int on)
+{
+	struct own_clock *own = ctx;
+
+	(void)changed;
+	(void)arg;
+	own->ons += on != 0;
+	own->offs += on == 0;
+	return own->answer;
+}
+
+wq_clock own_clock(struct own_clock *own, bool watched)
+{
+	return (wq_clock){.now = own_now, .watch = watched ? own_watch : NULL, .ctx = own};
 }
 
 /* ---- threads -------------------------------------------------------------- */

@@ -41,6 +41,9 @@ void get_is(wq *q, wq_item *item, const char *key);
 /* The same, and it is done: WQ_OK or WQ_QUEUED. */
 void take_is(wq *q, const char *key, int done);
 
+/* The ready keys are these single letters, in this order; each is got and done. */
+void line_is(wq *q, const char *letters);
+
 int state_of(wq *q, const char *key);
 
 /* How many keys a walk shows. */
@@ -53,6 +56,11 @@ int64_t count_keys(wq *q);
  * before.
  */
 void check_whole(wq *q, int64_t queued, int64_t running);
+
+/* ---- adds ---------------------------------------------------------------- */
+
+int after(wq *q, const char *key, int64_t after_ns, enum wq_policy policy);
+int remind(wq *q, const char *key, int64_t after_ns);
 
 /* ---- memory -------------------------------------------------------------- */
 
@@ -77,6 +85,13 @@ wq_allocator memory_allocator(struct memory *m);
 /* Everything was given back, each piece with the size it was asked for. */
 void memory_balanced(struct memory *m);
 
+/*
+ * Calls run() with n from 0 up, for the n-th allocation to fail, until it says
+ * that there was no n-th; then once more with all later ones failing as well.
+ * At least so many fail.
+ */
+void memory_fail_each(bool (*run)(int64_t n, bool and_later), int64_t least);
+
 /* ---- a queue to test ------------------------------------------------------ */
 
 struct fixture {
@@ -97,6 +112,16 @@ void fixture_close(struct fixture *f, int queued);
 int fixture_setup(void **state);
 int fixture_teardown(void **state);
 #define WITH_FIXTURE(test) cmocka_unit_test_setup_teardown(test, fixture_setup, fixture_teardown)
+
+/* ---- a clock of one's own --------------------------------------------------- */
+
+struct own_clock {
+	_Atomic int64_t now_ns;
+	int ons, offs; /* calls of its watch */
+	int answer;    /* of its watch */
+};
+
+wq_clock own_clock(struct own_clock *own, bool watched);
 
 /* ---- threads -------------------------------------------------------------- */
 
