@@ -50,8 +50,7 @@ static void walker(void *arg)
 static void mover(void *arg)
 {
 	(void)arg;
-	for (int i = 0; i < 4; i++)
-		do_add((int)sim_random(HELD_FROM));
+	add_some(4, HELD_FROM);
 	producer_ends();
 }
 
@@ -94,8 +93,7 @@ static void onlooker(void *arg)
 static void few_adds(void *arg)
 {
 	(void)arg;
-	for (int i = 0; i < 5; i++)
-		do_add((int)sim_random(3));
+	add_some(5, 3);
 	producer_ends();
 }
 

@@ -12,8 +12,7 @@ static void stopper(void *arg)
 static void add_two(void *arg)
 {
 	(void)arg;
-	do_add((int)sim_random(2));
-	do_add((int)sim_random(2));
+	add_some(2, 2);
 }
 
 /* Adds beside the shutdown are refused or handed out, never lost. */
@@ -92,30 +91,10 @@ static void drainer(void *arg)
 	SIM_CHECK(world_len() == 0);
 }
 
-static void busy_worker(void *arg)
-{
-	wq_item it;
-
-	(void)arg;
-	while (do_get(&it, WQ_NEVER) == WQ_OK) {
-		work(&it);
-		if (w.a > 0 && sim_chance(2)) {
-			w.a--;
-			if (sim_chance(2)) {
-				do_requeue(&it, sim_chance(2) ? WQ_HEAD : WQ_TAIL);
-				continue;
-			}
-			do_add(key_of(&it));
-		}
-		do_done(&it);
-	}
-}
-
 static void few_adds(void *arg)
 {
 	(void)arg;
-	for (int i = 0; i < 4; i++)
-		do_add((int)sim_random(3));
+	add_some(4, 3);
 }
 
 static void setup_drain(void)

@@ -241,44 +241,22 @@ static void idle_waiter(void *arg)
 	producer_ends();
 }
 
-static void adder(void *arg)
-{
-	(void)arg;
-	for (int i = 0; i < 4; i++)
-		do_add((int)sim_random(3));
-	producer_ends();
-}
-
-static void giving_worker(void *arg)
-{
-	wq_item it;
-
-	(void)arg;
-	while (do_get(&it, WQ_NEVER) == WQ_OK) {
-		work(&it);
-		if (w.a > 0 && sim_chance(2)) {
-			w.a--;
-			if (sim_chance(2)) {
-				do_requeue(&it, sim_chance(2) ? WQ_HEAD : WQ_TAIL);
-				continue;
-			}
-			do_add(key_of(&it));
-		}
-		do_done(&it);
-	}
-}
-
-static void setup_idle(void)
+static void open_waiters(void (*waiter)(void *arg))
 {
 	world_open(NULL);
 	w.producers = 3 + (int)sim_random(2);
 	w.a = 3;
-	sim_spawn("producer", adder, NULL);
+	sim_spawn("producer", plain_producer, NULL);
 	for (int i = 1; i < w.producers; i++)
-		sim_spawn("waiter", idle_waiter, NULL);
-	sim_spawn("worker", giving_worker, NULL);
+		sim_spawn("waiter", waiter, NULL);
+	sim_spawn("worker", busy_worker, NULL);
 	if (sim_chance(2))
-		sim_spawn("worker", giving_worker, NULL);
+		sim_spawn("worker", busy_worker, NULL);
+}
+
+static void setup_idle(void)
+{
+	open_waiters(idle_waiter);
 }
 
 static void key_waiter(void *arg)
@@ -291,15 +269,7 @@ static void key_waiter(void *arg)
 
 static void setup_key(void)
 {
-	world_open(NULL);
-	w.producers = 3 + (int)sim_random(2);
-	w.a = 3;
-	sim_spawn("producer", adder, NULL);
-	for (int i = 1; i < w.producers; i++)
-		sim_spawn("waiter", key_waiter, NULL);
-	sim_spawn("worker", giving_worker, NULL);
-	if (sim_chance(2))
-		sim_spawn("worker", giving_worker, NULL);
+	open_waiters(key_waiter);
 }
 
 /*

@@ -12,14 +12,6 @@
 
 /* ---- producers and workers ------------------------------------------------- */
 
-static void producer(void *arg)
-{
-	(void)arg;
-	for (int i = 0; i < 4; i++)
-		do_add((int)sim_random(3));
-	producer_ends();
-}
-
 static void next_worker(void *arg)
 {
 	wq_item it;
@@ -30,22 +22,29 @@ static void next_worker(void *arg)
 		work(&it);
 }
 
-static void setup_workers(void)
+static void open_producers(void (*first)(void *arg), void (*second)(void *arg))
 {
 	world_open(NULL);
 	w.producers = 2;
-	sim_spawn("producer 1", producer, NULL);
-	sim_spawn("producer 2", producer, NULL);
+	sim_spawn("producer 1", first, NULL);
+	sim_spawn("producer 2", second, NULL);
+}
+
+static void two_or_three(void (*worker)(void *arg))
+{
 	for (uint32_t n = 2 + sim_random(2); n > 0; n--)
-		sim_spawn("worker", plain_worker, NULL);
+		sim_spawn("worker", worker, NULL);
+}
+
+static void setup_workers(void)
+{
+	open_producers(plain_producer, plain_producer);
+	two_or_three(plain_worker);
 }
 
 static void setup_next(void)
 {
-	world_open(NULL);
-	w.producers = 2;
-	sim_spawn("producer 1", producer, NULL);
-	sim_spawn("producer 2", producer, NULL);
+	open_producers(plain_producer, plain_producer);
 	sim_spawn("worker", next_worker, NULL);
 	sim_spawn("worker", next_worker, NULL);
 	if (sim_chance(2))
@@ -71,13 +70,9 @@ static void readding_worker(void *arg)
 
 static void setup_readd(void)
 {
-	world_open(NULL);
-	w.producers = 2;
+	open_producers(plain_producer, plain_producer);
 	w.a = 6;
-	sim_spawn("producer 1", producer, NULL);
-	sim_spawn("producer 2", producer, NULL);
-	for (uint32_t n = 2 + sim_random(2); n > 0; n--)
-		sim_spawn("worker", readding_worker, NULL);
+	two_or_three(readding_worker);
 }
 
 static bool key_is_back(void *arg)
@@ -148,13 +143,9 @@ static void requeueing_worker(void *arg)
 
 static void setup_requeue(void)
 {
-	world_open(NULL);
-	w.producers = 2;
+	open_producers(plain_producer, plain_producer);
 	w.a = 6;
-	sim_spawn("producer 1", producer, NULL);
-	sim_spawn("producer 2", producer, NULL);
-	for (uint32_t n = 2 + sim_random(2); n > 0; n--)
-		sim_spawn("worker", requeueing_worker, NULL);
+	two_or_three(requeueing_worker);
 }
 
 /* ---- items that are handed back twice --------------------------------------- */
@@ -181,10 +172,7 @@ static void careless_worker(void *arg)
 
 static void setup_stale(void)
 {
-	world_open(NULL);
-	w.producers = 2;
-	sim_spawn("producer 1", producer, NULL);
-	sim_spawn("producer 2", producer, NULL);
+	open_producers(plain_producer, plain_producer);
 	sim_spawn("worker", careless_worker, NULL);
 	sim_spawn("worker", careless_worker, NULL);
 }
@@ -225,12 +213,8 @@ static void batch_worker(void *arg)
 
 static void setup_many(void)
 {
-	world_open(NULL);
-	w.producers = 2;
-	sim_spawn("producer 1", batch_producer, NULL);
-	sim_spawn("producer 2", batch_producer, NULL);
-	for (uint32_t n = 2 + sim_random(2); n > 0; n--)
-		sim_spawn("worker", batch_worker, NULL);
+	open_producers(batch_producer, batch_producer);
+	two_or_three(batch_worker);
 	if (sim_chance(2))
 		sim_spawn("worker", plain_worker, NULL);
 }
@@ -436,19 +420,15 @@ static void setup_wide(void)
 static void many_keys_producer(void *arg)
 {
 	(void)arg;
-	for (int i = 0; i < 6; i++)
-		do_add((int)sim_random(6));
+	add_some(6, 6);
 	producer_ends();
 }
 
 static void setup_order(void)
 {
 	w.order = sim_chance(2) ? LIFO : SMALLEST;
-	world_open(NULL);
-	w.producers = 2;
+	open_producers(many_keys_producer, many_keys_producer);
 	w.a = 3;
-	sim_spawn("producer 1", many_keys_producer, NULL);
-	sim_spawn("producer 2", many_keys_producer, NULL);
 	sim_spawn("worker", requeueing_worker, NULL);
 	sim_spawn("worker", next_worker, NULL);
 }
@@ -456,11 +436,8 @@ static void setup_order(void)
 static void setup_full(void)
 {
 	w.max_keys = 2 + sim_random(2);
-	world_open(NULL);
-	w.producers = 2;
+	open_producers(many_keys_producer, batch_producer);
 	w.a = 2;
-	sim_spawn("producer 1", many_keys_producer, NULL);
-	sim_spawn("producer 2", batch_producer, NULL);
 	sim_spawn("worker", readding_worker, NULL);
 	sim_spawn("worker", next_worker, NULL);
 }

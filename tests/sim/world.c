@@ -347,10 +347,42 @@ void plain_worker(void *arg)
 	}
 }
 
+void busy_worker(void *arg)
+{
+	wq_item it;
+
+	(void)arg;
+	while (do_get(&it, WQ_NEVER) == WQ_OK) {
+		work(&it);
+		if (w.a > 0 && sim_chance(2)) {
+			w.a--;
+			if (sim_chance(2)) {
+				do_requeue(&it, sim_chance(2) ? WQ_HEAD : WQ_TAIL);
+				continue;
+			}
+			do_add(key_of(&it));
+		}
+		do_done(&it);
+	}
+}
+
+void add_some(int n, int nkeys)
+{
+	for (int i = 0; i < n; i++)
+		do_add((int)sim_random((uint32_t)nkeys));
+}
+
 void producer_ends(void)
 {
 	if (--w.producers == 0)
 		do_shutdown();
+}
+
+void plain_producer(void *arg)
+{
+	(void)arg;
+	add_some(4, 3);
+	producer_ends();
 }
 
 int64_t soon(void)

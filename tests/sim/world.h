@@ -111,8 +111,17 @@ void work(const wq_item *it);
 /* get, work, done until the queue is shut down: the plainest worker. */
 void plain_worker(void *arg);
 
+/* The same, but w.a times by chance the key goes back, or is added again while it is held. */
+void busy_worker(void *arg);
+
+/* Adds so many of the first nkeys keys. */
+void add_some(int n, int nkeys);
+
 /* The last of w.producers shuts down. */
 void producer_ends(void);
+
+/* Adds some keys, and ends. */
+void plain_producer(void *arg);
 
 /* A deadline not far away. */
 int64_t soon(void);
