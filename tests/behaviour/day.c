@@ -1,14 +1,12 @@
 /*
  * A day in seconds: many keys, each with its own time of the day, and a manual
  * clock that jumps from one to the next. Every key comes in its nanosecond,
- * not one before, and those of one nanosecond in the order of the calls.
+ * not one before, and those of one nanosecond in the order of the calls. Now
+ * and then the clock jumps too far: then all that it passed come by their times.
  *
  *     test_behaviour_day [--seed N]
  */
 #include "../support/support.h"
-
-#include <stdlib.h>
-#include <string.h>
 
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 #define SANITIZED 1
@@ -24,7 +22,8 @@ enum {
 #else
 	KEYS = 1000000,
 #endif
-	SHIFTS = 4, /* the keys are added in so many parts of the day */
+	SHIFTS = 1000, /* the keys are added at so many times of the day */
+	SHIFT_KEYS = KEYS / SHIFTS,
 };
 
 #define DAY_NS (24 * WQ_HOUR)
@@ -45,29 +44,38 @@ static int by_time(const void *a, const void *b)
 	return x->key < y->key ? -1 : x->key > y->key;
 }
 
-/* After `from`: some in a minute's crowd, some at full seconds, the others anywhere. */
+/*
+ * After `from`: some in a minute's crowd, some at full seconds of the day, some
+ * at those that come soon or just beside them, the others anywhere.
+ */
 static int64_t some_time(int64_t from_ns)
 {
+	int64_t soon = from_ns + 1 + (int64_t)rng_below(&rng, WQ_MINUTE);
 	int64_t due = from_ns + 1 + (int64_t)rng_below(&rng, (uint64_t)(DAY_NS - from_ns));
 
 	switch (rng_below(&rng, 8)) {
 	case 0:
-		due = from_ns + 1 + (int64_t)rng_below(&rng, WQ_MINUTE);
-		break;
+		return soon;
 	case 1:
+		return due - due % WQ_SECOND + WQ_SECOND;
 	case 2:
-		due = due - due % WQ_SECOND + WQ_SECOND;
-		break;
+		return soon - soon % WQ_SECOND + WQ_SECOND + (int64_t)rng_below(&rng, 3);
+	default:
+		return due;
 	}
-	return due;
 }
 
-static void add_shift(wq *q, const struct firing *f, size_t n)
+static int64_t shift_begins(size_t shift)
 {
-	for (size_t i = 0; i < n; i++) {
-		int64_t now = wq_now(q);
-		uint32_t key = f[i].key;
+	return (int64_t)shift * (DAY_NS / SHIFTS);
+}
 
+/* The keys from `key` on, whose times these are. */
+static void add_shift(wq *q, uint32_t key, const struct firing *f)
+{
+	int64_t now = wq_now(q);
+
+	for (size_t i = 0; i < SHIFT_KEYS; i++, key++) {
 		if (i % 2)
 			IS(wq_add_at(q, &key, sizeof key, f[i].due_ns), WQ_WAITING);
 		else
@@ -75,24 +83,28 @@ static void add_shift(wq *q, const struct firing *f, size_t n)
 	}
 }
 
-/* All of one nanosecond. Returns how many. */
-static size_t fire(wq *q, wq_manual_clock *mc, const struct firing *f, size_t n)
+/*
+ * All of the next nanosecond, or of the time until a later one that is not
+ * after `until`. Returns how many.
+ */
+static size_t fire(wq *q, wq_manual_clock *mc, const struct firing *f, size_t n, int64_t until_ns)
 {
-	int64_t due = f[0].due_ns;
+	int64_t now = f[0].due_ns;
 	size_t i = 0;
 	wq_item it;
 
-	IS(wq_next_deadline(q), due);
-	if (due - 1 >= wq_now(q))
-		IS(wq_manual_clock_set(mc, due - 1), WQ_OK);
+	IS(wq_next_deadline(q), now);
+	IS(wq_manual_clock_set(mc, now - 1), WQ_OK);
 	IS(wq_try_get(q, &it), WQ_EAGAIN);
-	IS(wq_manual_clock_set(mc, due), WQ_OK);
-	for (; i < n && f[i].due_ns == due; i++) {
+	if (rng_below(&rng, 1000) == 0)
+		now += (int64_t)rng_below(&rng, (uint64_t)(until_ns - now) + 1);
+	IS(wq_manual_clock_set(mc, now), WQ_OK);
+	for (; i < n && f[i].due_ns <= now; i++) {
 		IS(wq_try_get(q, &it), WQ_OK);
 		IS((int64_t)it.len, sizeof f[i].key);
 		if (memcmp(it.key, &f[i].key, it.len) != 0)
-			fail_msg("at %lld another key than %u came", (long long)due, f[i].key);
-		IS(it.added_ns, due);
+			fail_msg("at %lld another key than %u came", (long long)now, f[i].key);
+		IS(it.added_ns, f[i].due_ns);
 		IS(wq_done(q, &it), WQ_OK);
 	}
 	return i;
@@ -100,38 +112,42 @@ static size_t fire(wq *q, wq_manual_clock *mc, const struct firing *f, size_t n)
 
 static void a_day_of_keys_in_their_nanoseconds(void **state)
 {
-	struct firing *f = calloc(KEYS, sizeof *f);
+	/* By key, which is the order of the adds, and by time. */
+	struct firing *added = calloc(KEYS, sizeof *added), *f = calloc(KEYS, sizeof *f);
 	wq_manual_clock *mc;
-	size_t at = 0, added = 0;
+	size_t at = 0;
 	wq *q;
 
 	(void)state;
+	assert_non_null(added);
 	assert_non_null(f);
+	for (size_t i = 0; i < KEYS; i++)
+		added[i] = (struct firing){some_time(shift_begins(i / SHIFT_KEYS)), (uint32_t)i};
+	memcpy(f, added, KEYS * sizeof *f);
+	qsort(f, KEYS, sizeof *f, by_time);
 	IS(wq_manual_clock_new(&mc, 0), WQ_OK);
 
 	wq_clock clock = wq_manual_clock_clock(mc);
 
 	IS(wq_new(&q, &(wq_options){.clock = &clock, .seed = 1}), WQ_OK);
-	for (int shift = 0; shift < SHIFTS; shift++) {
-		int64_t from = shift * (DAY_NS / SHIFTS);
-		size_t until = (size_t)(shift + 1) * (KEYS / SHIFTS);
+	for (size_t shift = 0; shift < SHIFTS; shift++) {
+		int64_t until = shift_begins(shift + 1);
 
-		/* What is due before the next shift begins. */
-		while (at < added && f[at].due_ns <= from)
-			at += fire(q, mc, f + at, added - at);
-		IS(wq_manual_clock_set(mc, from), WQ_OK);
-		for (size_t i = added; i < until; i++)
-			f[i] = (struct firing){some_time(from), (uint32_t)i};
-		add_shift(q, f + added, until - added);
-		added = until;
-		qsort(f + at, added - at, sizeof *f, by_time);
+		IS(wq_manual_clock_set(mc, shift_begins(shift)), WQ_OK);
+		add_shift(q, (uint32_t)(shift * SHIFT_KEYS), added + shift * SHIFT_KEYS);
+		if (shift + 1 == SHIFTS)
+			until = 2 * DAY_NS;
+		/* What is due by then is not added later: it is in the queue now. */
+		while (at < KEYS && f[at].due_ns <= until)
+			at += fire(q, mc, f + at, KEYS - at, until);
 	}
-	while (at < added)
-		at += fire(q, mc, f + at, added - at);
+	IS((int64_t)at, KEYS);
+	IS(wq_try_get(q, &(wq_item){0}), WQ_EAGAIN);
 	IS(wq_next_deadline(q), WQ_NEVER);
-	IS(wq_len(q), 0);
+	IS(count_keys(q), 0);
 	IS(wq_free(q), 0);
 	IS(wq_manual_clock_free(mc), WQ_OK);
+	free(added);
 	free(f);
 }
 
