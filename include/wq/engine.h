@@ -53,9 +53,12 @@ typedef struct wq_turn {
 	int settled;         /* out: what settling answers */
 	int64_t verdict;     /* in: see wq_settle() */
 	int64_t deadline_ns; /* in: of the get */
-	wq_gate *gate;       /* in: NULL: a Get like others; with one it waits, in a shutdown, until
+	/* in: told what settling answers, as soon as it does, under the engine's lock; or NULL */
+	void (*on_settled)(void *arg, int settled);
+	void *arg;
+	wq_gate *gate; /* in: NULL: a Get like others; with one it waits, in a shutdown, until
 	                        nothing is held either */
-	uint32_t seen;       /* in: the gate's number, as the worker knows it */
+	uint32_t seen; /* in: the gate's number, as the worker knows it */
 } wq_turn;
 
 /*

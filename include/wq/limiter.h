@@ -33,6 +33,7 @@
  *
  * [GIVEN] Ownership: a limiter that is given to another one or to wq_new() belongs to
  * it, in every case, failure included; it is freed with it, and calls on it answer WQ_EBUSY.
+ * What it remembered of keys is forgotten then; tokens that were taken from a bucket stay taken.
  * Giving it twice is WQ_EBUSY for the second taker.
  *
  * Errors: a constructor never returns NULL. One that fails returns a limiter
@@ -85,7 +86,8 @@ WQ_API wq_limiter *wq_limiter_jittered(int64_t base_ns, int64_t max_ns, enum wq_
                                        uint64_t seed);
 
 /*
- * The first nfast calls for a key answer fast_ns, later ones slow_ns. WQ_EINVAL: a
+ * The first nfast calls for a key answer fast_ns, later ones slow_ns; with nfast above
+ * WQ_FAILURES_MAX none does. WQ_EINVAL: a
  * delay < 0.
  */
 WQ_API wq_limiter *wq_limiter_fast_slow(int64_t fast_ns, int64_t slow_ns, uint32_t nfast);
@@ -99,7 +101,8 @@ WQ_API wq_limiter *wq_limiter_fast_slow(int64_t fast_ns, int64_t slow_ns, uint32
  *   rate infinite  always 0, whatever the burst
  *   burst 0        always WQ_NEVER, unless the rate is infinite
  *
- * Time that goes back counts as standing still. WQ_EINVAL: a rate that is
+ * Time that goes back counts as standing still: the answer is as long as it takes from now on to
+ * get past the latest time that was told. WQ_EINVAL: a rate that is
  * negative or NaN, burst < 0.
  */
 WQ_API wq_limiter *wq_limiter_bucket(double rate, int burst);
@@ -187,8 +190,8 @@ WQ_API int wq_limiter_forget(wq_limiter *l, const void *key, size_t len);
 WQ_API int64_t wq_limiter_num_requeues(wq_limiter *l, const void *key, size_t len);
 
 /*
- * The last wq_limiter_when() was for this key, and turned out needless: gives its token
- * back. Once; the failure stays counted. WQ_OK, or an error.
+ * The last wq_limiter_when() turned out needless, and was for this key (the caller sees to
+ * that): gives its token back. Once; the failure stays counted. WQ_OK, or an error.
  */
 WQ_API int wq_limiter_give_back(wq_limiter *l, const void *key, size_t len);
 

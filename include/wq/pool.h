@@ -102,8 +102,8 @@ WQ_API int wq_pool_start(wq_pool **out, wq *q, const wq_pool_options *options);
 WQ_API int wq_pool_resize(wq_pool *p, uint32_t n);
 
 /*
- * [PAUSE] No worker begins a key from now on, until wq_pool_resume(). Handlers that run
- * finish theirs. Both may be called again. A drain of the queue resumes its pools.
+ * [PAUSE] No worker takes a key from now on, until wq_pool_resume(). Keys that were taken
+ * are finished, also one whose handler is just about to begin. Both may be called again. A drain of the queue resumes its pools.
  *
  * Return WQ_OK, or WQ_EINVAL if p is NULL. Block: no.
  */
@@ -127,8 +127,8 @@ WQ_API int wq_pool_stop_for(wq_pool *p, int64_t timeout_ns);
 
 /*
  * wq_drain_until() of the queue, and then the end of the workers, within one deadline.
- * Answers like the first of the two that is not WQ_OK. Whatever it answers, the
- * workers take no more keys afterwards.
+ * Answers like the first of the two that is not WQ_OK. After WQ_EINVAL and
+ * WQ_EDEADLK nothing was begun; after anything else the workers take no more keys.
  */
 WQ_API int wq_pool_drain_until(wq_pool *p, int64_t deadline_ns, const wq_drain_options *options,
                                wq_report *report);
@@ -136,7 +136,7 @@ WQ_API int wq_pool_drain_until(wq_pool *p, int64_t deadline_ns, const wq_drain_o
 /*
  * Stop the pool, wait for its handlers, however long they take, and free it.
  * WQ_OK, or WQ_EINVAL (NULL), WQ_EDEADLK: called by a handler or a callback of
- * this pool, and nothing has changed.
+ * this pool, and nothing has changed. No other call on the pool may run beside it.
  */
 WQ_API int wq_pool_free(wq_pool *p);
 

@@ -72,7 +72,7 @@ int64_t wq_limiter_when(wq_limiter *l, const void *key, size_t len, int64_t now_
 static struct wq__subject look(wq_limiter *l, const void *key, size_t len, struct wq__note **n,
                                int64_t room[WQ__LIMIT_ROOM_MAX / 8])
 {
-	*n = l->memo ? wq__memo_find(l->memo, key, len) : NULL;
+	*n = l->memo ? wq__memo_find(l->memo, l, key, len) : NULL;
 	if (*n)
 		return wq__note_subject(*n, wq__memo_now(l->memo));
 	return (struct wq__subject){.key = key, .len = len, .room = room};

@@ -41,7 +41,8 @@ static int64_t reserve(wq_limiter *l, struct wq__tokens *t, int64_t now_ns)
 	if (now_ns > t->last_ns)
 		t->last_ns = now_ns;
 	l->u.bucket.reserved = true;
-	return n < 0 ? nanoseconds(-n / l->u.bucket.rate) : 0;
+	/* From the latest time on, which is later than now if time has gone back. */
+	return wq_time_add(t->last_ns - now_ns, n < 0 ? nanoseconds(-n / l->u.bucket.rate) : 0);
 }
 
 static void put_back(wq_limiter *l, struct wq__tokens *t)

@@ -92,7 +92,7 @@ static uint32_t hash_of(const wq__memo *m, const void *key, size_t len)
 	return (uint32_t)(wq__hash(&m->hash_key, key, len) >> 32);
 }
 
-struct wq__note *wq__memo_find(wq__memo *m, const void *key, size_t len)
+static struct wq__note *find(const wq__memo *m, const void *key, size_t len)
 {
 	uint32_t hash = hash_of(m, key, len);
 	wq__place at = wq__table_seek(&m->table, (uint64_t)hash << 32);
@@ -168,11 +168,18 @@ static bool expire(wq__memo *m, wq_limiter *l, struct wq__note *n, int64_t now_n
 struct wq__note *wq__memo_open(wq__memo *m, wq_limiter *l, const void *key, size_t len,
                                int64_t now_ns)
 {
-	struct wq__note *n = wq__memo_find(m, key, len);
+	struct wq__note *n = find(m, key, len);
 
 	if (n && !expire(m, l, n, now_ns))
 		return n;
 	return note_new(m, key, len, wq__limiter_room(l));
+}
+
+struct wq__note *wq__memo_find(wq__memo *m, wq_limiter *l, const void *key, size_t len)
+{
+	struct wq__note *n = find(m, key, len);
+
+	return n && !expire(m, l, n, m->now_ns) ? n : NULL;
 }
 
 void wq__memo_close(wq__memo *m, struct wq__note *n, const wq_limiter *l,

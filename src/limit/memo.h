@@ -17,9 +17,12 @@ typedef struct wq__memo wq__memo;
 wq__memo *wq__memo_new(const wq_allocator *a);
 void wq__memo_free(wq__memo *m, const wq_allocator *a);
 
-/* What is remembered of a key, opened to be changed: nothing, if it is not known. */
+/*
+ * What is remembered of a key, opened to be changed: nothing, if it is not known or has been idle
+ * for too long at the latest time that was told.
+ */
 struct wq__note;
-struct wq__note *wq__memo_find(wq__memo *m, const void *key, size_t len);
+struct wq__note *wq__memo_find(wq__memo *m, wq_limiter *l, const void *key, size_t len);
 
 /* The same, made if it is not there or has been idle for too long. NULL: no memory. */
 struct wq__note *wq__memo_open(wq__memo *m, wq_limiter *l, const void *key, size_t len,

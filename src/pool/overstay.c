@@ -9,10 +9,34 @@
 #include "base/alloc.h"
 #include "pool/pool.h"
 
+/* Room for the key's copy; false: there is none, and nobody watches this time. */
+static bool make_room(struct wq__worker *w)
+{
+	const wq_allocator *a = &w->pool->allocator;
+	size_t cap = w->item.len < 128 ? 128 : w->item.len;
+
+	if (w->item.len <= w->key_cap)
+		return w->key != NULL;
+	wq__overstay_release(w);
+	w->key = wq__alloc(a, cap, 8);
+	w->key_cap = w->key ? cap : 0;
+	return w->key != NULL;
+}
+
+void wq__overstay_release(struct wq__worker *w)
+{
+	wq__free(&w->pool->allocator, w->key, w->key_cap);
+	w->key = NULL;
+	w->key_cap = 0;
+}
+
 void wq__overstay_begin(struct wq__worker *w)
 {
 	int64_t now = wq_now(w->pool->q);
 
+	if (!make_room(w))
+		return;
+	memcpy(w->key, w->item.key, w->item.len);
 	wq__lock_acquire(&w->lock);
 	w->watched = true;
 	w->reported = false;
@@ -42,7 +66,7 @@ static bool examine(wq_pool *p, struct wq__worker *w, int64_t now, int64_t *next
 	}
 	if (over) {
 		w->reported = true;
-		memcpy(p->key, w->item.key, w->item.len);
+		memcpy(p->key, w->key, w->item.len);
 		p->key[w->item.len] = '\0';
 		*out = (wq_overstay){.key = p->key,
 		                     .len = w->item.len,

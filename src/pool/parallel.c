@@ -75,34 +75,53 @@ static bool take(struct lane *l, uint64_t *chunk)
 	return true;
 }
 
-/* The upper half of the fullest lane; false: all are empty. */
+static struct lane *fullest(struct loop *p, uint64_t *range)
+{
+	struct lane *lane = NULL;
+	uint64_t most = 0;
+
+	for (uint32_t i = 0; i < p->nlanes; i++) {
+		uint64_t r = atomic_load_explicit(&p->lane[i].range, memory_order_relaxed);
+
+		if (count_of(r) > most) {
+			most = count_of(r);
+			*range = r;
+			lane = &p->lane[i];
+		}
+	}
+	return lane;
+}
+
+/* The upper half of what another lane has; false: it has changed meanwhile. */
+static bool take_half(struct lane *mine, struct lane *from, uint64_t range)
+{
+	struct loop *p = mine->loop;
+	uint64_t end = range >> 32, cut = end - (count_of(range) + 1) / 2;
+	bool taken;
+
+	/* seq_cst, here and in steal(): who sees no theft begun sees what the last one stored */
+	atomic_fetch_add(&p->begun, 1);
+	taken = replace(from, &range, range_of(first_of(range), cut));
+	if (taken)
+		atomic_store_explicit(&mine->range, range_of(cut, end), memory_order_relaxed);
+	atomic_fetch_add(&p->ended, 1);
+	return taken;
+}
+
+/* From the fullest lane; false: all are empty, and nobody is about to fill one. */
 static bool steal(struct lane *mine)
 {
 	struct loop *p = mine->loop;
 
 	for (;;) {
-		struct lane *from = NULL;
-		uint64_t most = 0, range = 0;
+		uint64_t range, ended = atomic_load(&p->ended), begun = atomic_load(&p->begun);
+		struct lane *from = fullest(p, &range);
 
-		for (uint32_t i = 0; i < p->nlanes; i++) {
-			uint64_t r = atomic_load_explicit(&p->lane[i].range, memory_order_relaxed);
-
-			if (count_of(r) > most) {
-				most = count_of(r);
-				range = r;
-				from = &p->lane[i];
-			}
-		}
-		if (!from)
-			return false;
-
-		uint64_t end = range >> 32, cut = end - (most + 1) / 2;
-
-		if (replace(from, &range, range_of(first_of(range), cut))) {
-			atomic_store_explicit(&mine->range, range_of(cut, end),
-			                      memory_order_relaxed);
+		if (from && take_half(mine, from, range))
 			return true;
-		}
+		if (!from && ended == begun && begun == atomic_load(&p->begun))
+			return false;
+		WQ__PAUSE();
 	}
 }
 

@@ -36,10 +36,14 @@ static _Atomic uint64_t *counter_of(struct wq__worker *w, int64_t verdict, int s
 	return verdict > 0 ? &w->again : &w->retried;
 }
 
-/* Only the worker writes its counters. */
-static void count(struct wq__worker *w, int64_t verdict, int settled)
+/*
+ * Only the worker writes its counters, and it does so while the engine's lock is held:
+ * whoever then sees the key settled sees it counted.
+ */
+static void count(void *worker, int settled)
 {
-	_Atomic uint64_t *c = counter_of(w, verdict, settled);
+	struct wq__worker *w = worker;
+	_Atomic uint64_t *c = counter_of(w, w->verdict, settled);
 
 	atomic_store_explicit(c, atomic_load_explicit(c, memory_order_relaxed) + 1,
 	                      memory_order_relaxed);
@@ -61,15 +65,15 @@ static void add_counts(const struct wq__worker *w, wq_pool_counts *sum)
 static int work(struct wq__worker *w, uint32_t seen)
 {
 	wq_pool *p = w->pool;
-	wq_turn t = {.gate = &p->gate, .seen = seen, .deadline_ns = WQ_NEVER};
+	wq_turn t = {
+	    .gate = &p->gate, .seen = seen, .deadline_ns = WQ_NEVER, .on_settled = count, .arg = w};
 	bool held = false;
 	int rc;
 
 	for (;;) {
 		t.steps = WQ_TURN_GET | (held ? WQ_TURN_SETTLE : 0);
+		t.verdict = w->verdict;
 		rc = wq__settle_next(p->q, &w->item, &t);
-		if (held)
-			count(w, t.verdict, t.settled);
 		held = rc == WQ_OK;
 		if (rc == WQ_EINTERRUPTED || rc == WQ_ESHUTDOWN)
 			return rc;
@@ -78,7 +82,7 @@ static int work(struct wq__worker *w, uint32_t seen)
 		atomic_store_explicit(&w->busy, true, memory_order_relaxed);
 		if (p->limit_ns > 0)
 			wq__overstay_begin(w);
-		t.verdict = p->handler(p->ctx, &w->item);
+		w->verdict = p->handler(p->ctx, &w->item);
 		if (p->limit_ns > 0)
 			wq__overstay_end(w);
 		atomic_store_explicit(&w->busy, false, memory_order_relaxed);
@@ -217,6 +221,7 @@ void wq__pool_reap(wq_pool *p)
 		/* Its last step was to take and to release the lock. */
 		wq__lock_release(&p->lock);
 		wq__thread_join(&w->thread);
+		wq__overstay_release(w);
 		wq__free(&p->allocator, w, sizeof *w);
 		wq__lock_acquire(&p->lock);
 		at = &p->workers;
@@ -274,6 +279,7 @@ int wq_pool_start(wq_pool **out, wq *q, const wq_pool_options *o)
 	p->allocator = q->allocator;
 	p->paused = o->paused;
 	p->link.resume = resume_link;
+	p->link.clock_changed = wq__pool_clock_changed;
 	strncpy(p->name, o->name ? o->name : "wq", sizeof p->name - 1);
 	wq__lock_init(&p->lock);
 	/* The queue knows it before its workers do anything. */

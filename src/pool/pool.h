@@ -16,6 +16,7 @@ struct wq__worker {
 	wq__thread thread;            /* I */
 	struct wq__handling handling; /* I */
 	wq_item item;                 /* W */
+	int64_t verdict;              /* W: of the handler, on this item */
 	/* A, relaxed: written by its own thread alone. */
 	_Atomic uint64_t done, retried, again, dropped, dead, left, cancelled, stale;
 	_Atomic bool busy;
@@ -27,6 +28,8 @@ struct wq__worker {
 	bool watched;       /* O: a handler runs */
 	bool reported;      /* O */
 	int64_t started_ns; /* O */
+	char *key;          /* O: a copy, because the watcher looks at it at any time */
+	size_t key_cap;     /* W */
 };
 
 /* A thread that waits for the workers to end, on its stack. */
@@ -70,11 +73,13 @@ void wq__pool_reap(wq_pool *p);
 /* stop.c */
 void wq__pool_release_stoppers(wq_pool *p); /* the lock is held */
 int wq__pool_watch_clock(wq_pool *p);
+void wq__pool_clock_changed(struct wq__pool_link *link);
 
 /* overstay.c */
 int wq__overstay_start(wq_pool *p);
 void wq__overstay_stop(wq_pool *p);
 void wq__overstay_begin(struct wq__worker *w);
 void wq__overstay_end(struct wq__worker *w);
+void wq__overstay_release(struct wq__worker *w);
 
 #endif

@@ -24,6 +24,16 @@ static void clock_moved(void *arg)
 	wq__lock_release(&p->lock);
 }
 
+/* For a clock that is not watched, and whose owner says so; the timer watches by itself. */
+void wq__pool_clock_changed(struct wq__pool_link *link)
+{
+	wq_pool *p = wq__container_of(link, wq_pool, link);
+
+	clock_moved(p);
+	if (p->timer)
+		wq_timer_clock_changed(p->timer);
+}
+
 int wq__pool_watch_clock(wq_pool *p)
 {
 	const wq_clock *c = &p->q->clock;

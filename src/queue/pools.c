@@ -44,6 +44,14 @@ void wq__resume_pools(wq *q)
 	wq__lock_release(&q->lock);
 }
 
+void wq__tell_pools_the_clock_changed(wq *q)
+{
+	wq__lock_acquire(&q->lock);
+	for (struct wq__pool_link *link = q->pools; link; link = link->next)
+		link->clock_changed(link);
+	wq__lock_release(&q->lock);
+}
+
 bool wq__handling(const wq *q)
 {
 	const struct wq__handling *h = *wq__self();
@@ -51,10 +59,12 @@ bool wq__handling(const wq *q)
 	return h && h->q == q;
 }
 
-bool wq__handles(const wq *q, const void *key, size_t len)
+bool wq__handles(wq *q, const void *key, size_t len)
 {
 	const struct wq__handling *h = *wq__self();
 
-	return h && h->q == q && h->item->len == len &&
-	       (len == 0 || memcmp(h->item->key, key, len) == 0);
+	/* A handler that has handed its item back holds no key. */
+	if (!h || h->q != q || q->engine->lost(q->state, h->item) != 0)
+		return false;
+	return h->item->len == len && (len == 0 || memcmp(h->item->key, key, len) == 0);
 }

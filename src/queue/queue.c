@@ -133,7 +133,10 @@ int64_t wq_now(wq *q)
 
 int wq_clock_changed(wq *q)
 {
-	return q ? q->engine->clock_changed(q->state) : WQ_EINVAL;
+	if (!q)
+		return WQ_EINVAL;
+	wq__tell_pools_the_clock_changed(q);
+	return q->engine->clock_changed(q->state);
 }
 
 /* ---- add ----------------------------------------------------------------- */

@@ -10,7 +10,9 @@
 /* A pool of the queue, in its list. */
 struct wq__pool_link {
 	struct wq__pool_link *next, *prev;
-	void (*resume)(struct wq__pool_link *link); /* called under the queue's own lock */
+	/* Called under the queue's own lock. */
+	void (*resume)(struct wq__pool_link *link);
+	void (*clock_changed)(struct wq__pool_link *link);
 };
 
 struct wq {
@@ -29,6 +31,7 @@ void wq__pool_join(wq *q, struct wq__pool_link *link);
 void wq__pool_leave(wq *q, struct wq__pool_link *link);
 bool wq__has_pools(wq *q);
 void wq__resume_pools(wq *q);
+void wq__tell_pools_the_clock_changed(wq *q);
 
 /*
  * A worker's turn. *item is written if a key was got; if the verdict was a retry of the last
@@ -47,6 +50,6 @@ struct wq__handling {
 bool wq__handling(const wq *q);
 
 /* The same, and is this the key that it handles? */
-bool wq__handles(const wq *q, const void *key, size_t len);
+bool wq__handles(wq *q, const void *key, size_t len);
 
 #endif

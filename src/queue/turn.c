@@ -168,6 +168,8 @@ int wq__mem_turn(void *state, wq_item *item, wq_turn *t)
 	} else {
 		t->settled = WQ_OK;
 	}
+	if (t->on_settled && go_on && t->steps & (WQ_TURN_SETTLE | WQ_TURN_BURY))
+		t->on_settled(t->arg, t->settled);
 	if (t->settled < 0)
 		rc = t->settled;
 	else if (go_on && t->steps & WQ_TURN_GET)
