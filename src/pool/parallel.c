@@ -33,8 +33,10 @@ struct loop {
 	void *ctx;            /* I */
 	const int *stop;      /* I */
 	_Atomic int stopped;  /* A, relaxed: it only has to be seen soon */
-	uint32_t nlanes;      /* I */
-	struct lane *lane;    /* I */
+	/* A: thefts begun and ended. Between them chunks are in no lane. */
+	_Atomic uint64_t begun, ended;
+	uint32_t nlanes;   /* I */
+	struct lane *lane; /* I */
 };
 
 static uint64_t range_of(uint64_t first, uint64_t end)
