@@ -97,18 +97,33 @@ static bool batch_push(const struct wq__memory *m, struct batch *b, const struct
 	return true;
 }
 
-/* Copies keys from slot `from` on. Returns where the next batch begins, or 0 at the end. */
+/*
+ * Copies keys from slot `from` on. Returns where the next batch begins, or 0 at
+ * the end. A key and its reminder have one hash and two slots, and either may
+ * come or go between two batches: so a batch ends between hashes, unless all
+ * of it has the same.
+ */
 static uint64_t batch_fill(struct wq__memory *m, struct batch *b, uint64_t from)
 {
 	wq__iter it = wq__table_iter(&m->table, from);
 	int64_t now = wq__now(m);
-	uint64_t slot;
+	uint64_t slot, hash = UINT64_MAX;
+	size_t before = 0; /* keys of smaller hashes */
 
 	b->n = b->used = 0;
-	do
-		slot = wq__iter_next(&it);
-	while (slot && batch_push(m, b, wq__entry_at(m, (uint32_t)slot), now));
-	return slot;
+	while ((slot = wq__iter_next(&it)) != 0) {
+		if (slot >> 32 != hash) {
+			hash = slot >> 32;
+			before = b->n;
+		}
+		if (batch_push(m, b, wq__entry_at(m, (uint32_t)slot), now))
+			continue;
+		if (before == 0)
+			return slot;
+		b->n = before;
+		return hash << 32;
+	}
+	return 0;
 }
 
 static bool batch_show(const struct batch *b, wq_walk_fn fn, void *ctx, int64_t *shown)

@@ -332,6 +332,81 @@ static void walk_over_long_keys(void **state)
 	IS(n, 300);
 }
 
+/*
+ * A key and its reminder are two entries but one key. Between two batches the
+ * key goes and leaves the reminder, or comes back beside it.
+ */
+enum { PAIRS = 1000 };
+
+struct pairs {
+	wq *q;
+	unsigned shown, seen[PAIRS];
+	bool come; /* the keys come, instead of going */
+};
+
+static void remind(wq *q, uint32_t n)
+{
+	wq_add_options o = {.after_ns = WQ_HOUR, .policy = WQ_REMIND};
+
+	IS(wq_add_with(q, &n, sizeof n, &o), WQ_WAITING);
+}
+
+static void end_all(wq *q)
+{
+	wq_item it;
+
+	while (wq_try_get(q, &it) == WQ_OK)
+		IS(wq_done(q, &it), WQ_OK);
+}
+
+static int see_pair(void *ctx, const wq_key_info *info)
+{
+	struct pairs *p = ctx;
+	uint32_t n;
+
+	memcpy(&n, info->key, sizeof n);
+	p->seen[n]++;
+	if (++p->shown % 256 != 0)
+		return 0;
+	for (uint32_t i = 0; p->come && i < PAIRS; i++)
+		add_number(p->q, i);
+	if (!p->come)
+		end_all(p->q);
+	p->come = !p->come;
+	return 0;
+}
+
+static void pairs_are_seen_once(wq *q, bool come)
+{
+	struct pairs p = {.q = q, .come = come};
+
+	IS(wq_walk(q, see_pair, &p), PAIRS);
+	for (uint32_t i = 0; i < PAIRS; i++)
+		IS(p.seen[i], 1);
+}
+
+static void walk_sees_a_key_and_its_reminder_once(void **state)
+{
+	wq *q = ((struct fixture *)*state)->q;
+
+	/* Reminders get the lower slots, then the higher ones; keys that come take what is free. */
+	for (int last = 0; last < 2; last++) {
+		for (uint32_t i = 0; i < PAIRS; i++) {
+			if (!last)
+				remind(q, i);
+			IS(add_number(q, i), WQ_QUEUED);
+			if (last)
+				remind(q, i);
+		}
+		pairs_are_seen_once(q, false);
+		end_all(q);
+		pairs_are_seen_once(q, true);
+		end_all(q);
+		for (uint32_t i = 0; i < PAIRS; i++)
+			IS(wq_cancel(q, &i, sizeof i), WQ_STATE_WAITING);
+	}
+}
+
 static int walk_again(void *ctx, const wq_key_info *info)
 {
 	(void)info;
@@ -357,6 +432,7 @@ int main(int argc, char **argv)
 	    WITH_FIXTURE(walk_stops_when_told_to),
 	    WITH_FIXTURE(walk_lends_bytes_that_stay),
 	    WITH_FIXTURE(walk_over_long_keys),
+	    WITH_FIXTURE(walk_sees_a_key_and_its_reminder_once),
 	    WITH_FIXTURE(walk_inside_a_walk),
 	};
 

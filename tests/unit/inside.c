@@ -320,6 +320,62 @@ static void short_calls_are_out_at_their_release(void **state)
 	}
 }
 
+/* ---- batches of a walk ---------------------------------------------------- */
+
+enum { SEED = 12345, NUMBERS = 400000, BATCH = 256 };
+
+struct number {
+	uint32_t hash, n;
+};
+
+static int by_hash(const void *a, const void *b)
+{
+	uint32_t x = ((const struct number *)a)->hash, y = ((const struct number *)b)->hash;
+
+	return x < y ? -1 : x > y;
+}
+
+static int see(void *ctx, const wq_key_info *info)
+{
+	uint32_t n;
+
+	memcpy(&n, info->key, sizeof n);
+	((unsigned char *)ctx)[n]++;
+	return 0;
+}
+
+/* [WALK] Keys of one hash, wherever the batch ends: before, between or behind them. */
+static void a_walk_sees_keys_of_one_hash_once(void **state)
+{
+	struct number *all = calloc(NUMBERS, sizeof *all);
+	unsigned char *seen = calloc(NUMBERS, 1);
+	size_t twin = 3 * BATCH;
+	wq__hash_key k;
+	wq *q;
+
+	(void)state;
+	assert_true(all && seen);
+	wq__hash_init(&k, SEED);
+	for (uint32_t i = 0; i < NUMBERS; i++)
+		all[i] = (struct number){(uint32_t)(wq__hash(&k, &i, sizeof i) >> 32), i};
+	qsort(all, NUMBERS, sizeof *all, by_hash);
+	while (twin + 1 < NUMBERS && all[twin].hash != all[twin + 1].hash)
+		twin++;
+	assert_true(twin + 1 < NUMBERS); /* some 18 pairs are expected, and this seed has one */
+	for (size_t before = BATCH - 3; before < BATCH + 3; before++) {
+		IS(wq_new(&q, &(wq_options){.seed = SEED}), WQ_OK);
+		for (size_t i = twin - before; i < twin + 2; i++)
+			IS(wq_add(q, &all[i].n, sizeof all[i].n), WQ_QUEUED);
+		memset(seen, 0, NUMBERS);
+		IS(wq_walk(q, see, seen), (int64_t)before + 2);
+		for (size_t i = twin - before; i < twin + 2; i++)
+			IS(seen[all[i].n], 1);
+		IS(wq_free(q), (int64_t)before + 2);
+	}
+	free(seen);
+	free(all);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -329,6 +385,7 @@ int main(void)
 	    cmocka_unit_test(add_many_is_inside),
 	    cmocka_unit_test(listing_is_inside),
 	    cmocka_unit_test(short_calls_are_out_at_their_release),
+	    cmocka_unit_test(a_walk_sees_keys_of_one_hash_once),
 	};
 
 	return cmocka_run_group_tests_name("inside", tests, NULL, NULL);
