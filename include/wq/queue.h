@@ -151,7 +151,8 @@ WQ_API int wq_new(wq **out, const wq_options *options);
 
 /*
  * Free a queue. Keys that are still queued or wait, or were left over, are given
- * up, and the answer says how many: 0 after a drain that left nothing.
+ * up, and the answer says how many: 0 after a drain that left nothing. A key and
+ * its reminder are one.
  *
  * Returns that number (at most INT_MAX), or:
  *   WQ_EINVAL  q is NULL

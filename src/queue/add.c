@@ -71,10 +71,8 @@ static int add_new(struct wq__memory *m, wq__place at, uint32_t hash, const void
 	e->added_ns = stamp(m, when);
 	if (wq__unlikely(m->room > 0))
 		memset((char *)e + wq__entry_room_offset(len), 0, m->room);
-	if (wq__unlikely(reminder)) {
-		e->bits |= WQ__BESIDE;
-		wq__entry_at(m, reminder)->bits |= WQ__BESIDE;
-	}
+	if (wq__unlikely(reminder))
+		wq__pair(m, e, wq__entry_at(m, reminder));
 	if (wq__unlikely(reminder || m->nghosts > 0))
 		wq__inherit(m, e, reminder);
 	if (wq__unlikely(m->due_left))

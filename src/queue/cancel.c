@@ -1,17 +1,31 @@
 /* Taking keys back, and moving those that wait. */
 #include "queue/memory.h"
 
-/* Out of the table and gone; what stands beside it learns that. It is in no line or list. */
+/* A key and its reminder are both there from now on. */
+void wq__pair(struct wq__memory *m, struct wq__entry *e, struct wq__entry *other)
+{
+	e->bits |= WQ__BESIDE;
+	other->bits |= WQ__BESIDE;
+	m->npairs++;
+}
+
+/* It goes; what stands beside it learns that. */
+static void part(struct wq__memory *m, const struct wq__entry *e)
+{
+	uint32_t other = wq__find_copy(m, e->hash, e->key, wq__entry_len(e),
+	                               (e->bits & WQ__REMINDER) ^ WQ__REMINDER);
+
+	wq__entry_at(m, other)->bits &= (uint8_t)~WQ__BESIDE;
+	m->npairs--;
+}
+
+/* Out of the table and gone. It is in no line or list. */
 void wq__forget_key(struct wq__memory *m, struct wq__entry *e, uint64_t slot)
 {
 	wq__place at;
 
-	if (e->bits & WQ__BESIDE) {
-		uint32_t other = wq__find_copy(m, e->hash, e->key, wq__entry_len(e),
-		                               (e->bits & WQ__REMINDER) ^ WQ__REMINDER);
-
-		wq__entry_at(m, other)->bits &= (uint8_t)~WQ__BESIDE;
-	}
+	if (e->bits & WQ__BESIDE)
+		part(m, e);
 	wq__table_find(&m->table, slot, &at);
 	wq__table_remove(&m->table, at);
 	wq__slab_free(&m->slab, (uint32_t)slot);
@@ -38,12 +52,8 @@ static void cancel_queued(struct wq__memory *m, struct wq__entry *e, uint64_t sl
 	m->nready--;
 	if (m->flags & WQ__ORDERED && !m->order.remove) {
 		/* Its memory stays until the order pops it. */
-		if (e->bits & WQ__BESIDE) {
-			uint32_t other =
-			    wq__find_copy(m, e->hash, e->key, wq__entry_len(e), WQ__REMINDER);
-
-			wq__entry_at(m, other)->bits &= (uint8_t)~WQ__BESIDE;
-		}
+		if (e->bits & WQ__BESIDE)
+			part(m, e);
 		wq__entry_set_state(e, WQ_STATE_QUEUED | WQ__CANCELLED);
 		m->nghosts++;
 		return;

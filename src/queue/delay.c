@@ -290,10 +290,8 @@ static int wait_new(struct wq__memory *m, uint32_t hash, const void *key, size_t
 		goto no_slot;
 	if (!wq__begin_wait(m, e, slot, due_ns))
 		goto no_wait;
-	if (beside) {
-		e->bits |= WQ__BESIDE;
-		wq__entry_at(m, beside)->bits |= WQ__BESIDE;
-	}
+	if (beside)
+		wq__pair(m, e, wq__entry_at(m, beside));
 	if (beside || m->nghosts > 0)
 		wq__inherit(m, e, beside);
 	return WQ_WAITING;

@@ -93,7 +93,7 @@ static int mem_close(void *state)
 	wq__lock_acquire(&m->lock);
 
 	bool busy = m->nrunning > 0 || m->inside > 0;
-	size_t n = m->table.n - m->nghosts - m->nmemo;
+	size_t n = m->table.n - m->nghosts - m->nmemo - m->npairs;
 	int left = n > INT_MAX ? INT_MAX : (int)n;
 
 	wq__lock_release(&m->lock);

@@ -108,6 +108,7 @@ struct wq__memory {
 	bool due_left;                        /* L: more are due than one hold may move */
 	uint32_t nwaiting;                    /* L: copies that wait */
 	uint32_t nnever;                      /* L: of those, with WQ_NEVER */
+	uint32_t npairs;                      /* L: keys with a reminder beside them */
 	uint32_t nghosts;               /* L: cancelled keys that the user's order has yet to pop */
 	uint64_t ndropped;              /* L: waiting copies that a shutdown dropped */
 	struct wq__waiter *leader;      /* L: the waiting Get that sleeps until the next due time */
@@ -192,6 +193,7 @@ void wq__line_up(struct wq__memory *m, struct wq__entry *e, uint32_t id, int64_t
 /* cancel.c */
 int wq__mem_cancel(void *state, const void *key, size_t len, int64_t deadline_ns);
 int wq__mem_reschedule(void *state, const void *key, size_t len, int64_t due_ns);
+void wq__pair(struct wq__memory *m, struct wq__entry *e, struct wq__entry *other);
 void wq__forget_key(struct wq__memory *m, struct wq__entry *e, uint64_t slot);
 
 /* get.c */

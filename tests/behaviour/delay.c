@@ -381,6 +381,32 @@ static void max_keys_counts_waiting_keys_and_reminders(void **state)
 	fixture_close(&f, 0);
 }
 
+/* One key is given up, whatever copies of it there are, due or not. */
+static void free_counts_a_key_and_its_reminder_once(void **state)
+{
+	enum { ALONE, QUEUED, WAITING, GONE, CANCELLED, CASES };
+
+	(void)state;
+	for (int what = ALONE; what < CASES; what++)
+		for (int due = 0; due < 2; due++) {
+			struct fixture f;
+
+			fixture_open(&f, NULL);
+			IS(after(f.q, "k", 10, WQ_REMIND), WQ_WAITING);
+			if (what == WAITING)
+				IS(wq_add_after(f.q, "k", 1, 10), WQ_WAITING);
+			else if (what != ALONE)
+				IS(wq_add_str(f.q, "k"), WQ_QUEUED);
+			if (what == GONE)
+				take_is(f.q, "k", WQ_OK);
+			if (what == CANCELLED)
+				IS(wq_cancel(f.q, "k", 1), Q | W);
+			if (due)
+				wq_manual_clock_advance(f.mc, 10);
+			fixture_close(&f, what != CANCELLED);
+		}
+}
+
 static void next_deadline_is_the_earliest(void **state)
 {
 	struct fixture *f = *state;
@@ -659,6 +685,7 @@ int main(void)
 	    WITH_FIXTURE(walk_shows_what_waits),
 	    WITH_FIXTURE(waiting_keys_do_not_keep_waiters),
 	    cmocka_unit_test(max_keys_counts_waiting_keys_and_reminders),
+	    cmocka_unit_test(free_counts_a_key_and_its_reminder_once),
 	    WITH_FIXTURE(next_deadline_is_the_earliest),
 	    cmocka_unit_test(fd_becomes_readable_at_the_due_time),
 	    cmocka_unit_test(Q10_an_order_of_ones_own),

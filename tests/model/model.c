@@ -396,6 +396,15 @@ unsigned model_state(const struct model *m, int key)
 	return k->state | (k->reminder.due_ns > 0 ? (unsigned)WQ_STATE_WAITING : 0);
 }
 
+size_t model_live(const struct model *m)
+{
+	size_t n = 0;
+
+	for (int key = 0; key < MODEL_KEYS; key++)
+		n += model_state(m, key) != 0;
+	return n;
+}
+
 int64_t model_due(const struct model *m, int key)
 {
 	const struct model_key *k = &m->keys[key];

@@ -67,6 +67,7 @@ int model_interrupt(struct model *m, int n);
 bool model_idle(const struct model *m);
 bool model_finished(const struct model *m); /* what a drain waits for */
 unsigned model_state(const struct model *m, int key);
+size_t model_live(const struct model *m);          /* keys in whatever state */
 int64_t model_due(const struct model *m, int key); /* as walk shows it */
 int64_t model_deadline(const struct model *m);     /* the earliest due time */
 

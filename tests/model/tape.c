@@ -120,9 +120,7 @@ static bool end(struct tape *t, struct side *s)
 	/* What the keys took must have come back, but for a start on the next ones. */
 	if (s->m.nkeys == 0 && s->books.bytes > IDLE_MAX)
 		return tape_fail(t, "an idle queue holds %zu bytes", s->books.bytes);
-	/* A reminder that is due merges with its key when somebody looks. */
-	SAME("len", wq_len(s->q), s->m.nqueued);
-	SAME("free", wq_free(s->q), s->m.nkeys);
+	SAME("free", wq_free(s->q), model_live(&s->m));
 	SAME("memory that was not given back", s->books.bytes, 0);
 	SAME("blocks that were not given back", s->books.blocks, 0);
 	SAME("calls of the order's free", s->line.freed, own_order);

@@ -79,15 +79,6 @@ static int show_still(void *ctx, const wq_key_info *info)
 	return !w->ok || w->n == w->stop_at;
 }
 
-static size_t model_live(const struct model *m)
-{
-	size_t n = 0;
-
-	for (int key = 0; key < MODEL_KEYS; key++)
-		n += model_state(m, key) != 0;
-	return n;
-}
-
 bool tape_walk(struct tape *t, struct side *s, size_t stop_at)
 {
 	struct still w = {t, s, 0, stop_at, true};
