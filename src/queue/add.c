@@ -35,8 +35,6 @@ static int add_known(struct wq__memory *m, struct wq__entry *e, uint32_t id, int
 			return WQ_EFULL;
 		wq__unremember(m, e);
 	}
-	if (state & WQ_STATE_WAITING && e->added_ns <= *when)
-		return WQ_MERGED; /* it is due, and will stand in line before this add would */
 	if (state & WQ_STATE_WAITING && !WQ__BUG(ABSORB_NOTHING)) {
 		/* The waiting copy is absorbed. */
 		wq__unwait(m, e);
@@ -82,15 +80,46 @@ static int add_new(struct wq__memory *m, wq__place at, uint32_t hash, const void
 	return WQ_QUEUED;
 }
 
+static bool is_due(const struct wq__memory *m, const struct wq__entry *e, uint32_t reminder,
+                   int64_t now)
+{
+	if (e && e->bits & WQ_STATE_WAITING && e->added_ns <= now)
+		return true;
+	if (e && e->bits & WQ__BESIDE)
+		reminder = wq__find_copy(m, e->hash, e->key, wq__entry_len(e), WQ__REMINDER);
+	return reminder && wq__entry_at(m, reminder)->added_ns <= now;
+}
+
+/*
+ * More is due than is in line. WQ_MERGED: this key is among it, and will stand
+ * there before the add would. WQ_EAGAIN: the rest had to be moved, look again.
+ * WQ_OK: it makes no difference.
+ */
+static wq__cold int amid_burst(struct wq__memory *m, const struct wq__entry *e, uint32_t reminder,
+                               int64_t *when)
+{
+	bool due = is_due(m, e, reminder, *when);
+
+	if (due && !m->order.touch)
+		return WQ_MERGED;
+	/* Reminders that merge with their keys may make room. */
+	if (!due && (e || !wq__full(m)))
+		return WQ_OK;
+	wq__promote_all(m);
+	*when = wq__tick(m);
+	return WQ_EAGAIN;
+}
+
 /* One look-up; another one if keys have come due, which may have changed everything. */
 static inline int add_locked(struct wq__memory *m, uint32_t hash, const void *key, size_t len,
                              int64_t *when)
 {
 	bool timed = m->flags & WQ__TIMED;
 
-	if (wq__unlikely(m->flags & WQ__SHUT))
-		return WQ_ESHUTDOWN;
 	for (;; timed = false) {
+		if (wq__unlikely(m->flags & WQ__SHUT))
+			return WQ_ESHUTDOWN;
+
 		wq__place at = wq__table_seek(&m->table, (uint64_t)hash << 32);
 		uint32_t reminder = 0;
 		struct wq__entry *e = NULL;
@@ -112,6 +141,14 @@ static inline int add_locked(struct wq__memory *m, uint32_t hash, const void *ke
 		if (wq__unlikely(timed) && !(e && e->bits & (WQ_STATE_QUEUED | WQ_STATE_DIRTY))) {
 			*when = wq__tick(m);
 			continue;
+		}
+		if (wq__unlikely(m->due_left)) {
+			int rc = amid_burst(m, e, reminder, when);
+
+			if (rc == WQ_MERGED)
+				return rc;
+			if (rc == WQ_EAGAIN)
+				continue;
 		}
 		if (!e)
 			return add_new(m, at, hash, key, len, reminder, when);

@@ -112,7 +112,7 @@ int wq__mem_cancel(void *state, const void *key, size_t len, int64_t deadline_ns
 	int rc = WQ_ENOTFOUND;
 
 	wq__lock_acquire(&m->lock);
-	wq__promote_all(m, wq__now(m));
+	wq__promote_all(m);
 
 	uint32_t id = wq__find(m, hash, key, len);
 	uint32_t reminder = wq__find_copy(m, hash, key, len, WQ__REMINDER);
@@ -143,7 +143,7 @@ int wq__mem_reschedule(void *state, const void *key, size_t len, int64_t due_ns)
 	int rc = WQ_ENOTFOUND;
 
 	wq__lock_acquire(&m->lock);
-	wq__promote_all(m, wq__now(m));
+	wq__promote_all(m);
 	id = wq__find(m, hash, key, len);
 	if (!id || !(wq__entry_at(m, id)->bits & WQ_STATE_WAITING))
 		id = wq__find_copy(m, hash, key, len, WQ__REMINDER);

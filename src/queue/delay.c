@@ -4,13 +4,17 @@
  * whoever moves or cancels a key just lets the old reference die.
  *
  * A key that comes due takes its place in line by its due time. FIFO holds only
- * if all that is due is in line before anything else enters, so adds promote
- * first. One hold of the lock moves a bounded number of references; while more
- * are due than that, what wants to enter the line becomes a reference due now.
+ * if all that is due is in line before anything else enters. One hold of the
+ * lock moves a bounded number of references. While more are due than that, a
+ * key that is added becomes a reference due now, so adds stay short; all other
+ * calls that have to know what is due move the rest first, in several holds.
  */
 #include "queue/memory.h"
 
-enum { PROMOTE_MAX = 1000 }; /* references moved in one hold of the lock */
+/* References moved in one hold of the lock; tests make a few of them a burst. */
+#ifndef WQ__PROMOTE_MAX
+#define WQ__PROMOTE_MAX 1000
+#endif
 
 /* The agenda has changed: when is the next one due, and who has to know? */
 static void look_ahead(struct wq__memory *m)
@@ -20,10 +24,12 @@ static void look_ahead(struct wq__memory *m)
 	if (next == m->next_due_ns)
 		return;
 	m->next_due_ns = next;
-	if (next == WQ_NEVER)
+	if (next == WQ_NEVER) {
 		m->flags &= ~(uint32_t)WQ__TIMED;
-	else
+		m->due_left = false;
+	} else {
 		m->flags |= WQ__TIMED;
+	}
 	if (m->flags & WQ__FD)
 		wq__fd_due(m);
 }
@@ -166,13 +172,13 @@ static void come_due(struct wq__memory *m, wq__ref ref, int64_t now)
  * more than one hold may move, the first ones. Whoever calls this calls
  * wq__pick_many() before it unlocks.
  */
-static void promote_until(struct wq__memory *m, int64_t until, int64_t now)
+void wq__promote(struct wq__memory *m, int64_t until)
 {
-	size_t budget = PROMOTE_MAX;
+	int64_t now = m->flags & WQ__HASTY ? wq__now(m) : until;
+	size_t budget = WQ__PROMOTE_MAX;
 	enum wq__agenda_pop pop;
 	wq__ref ref;
 
-	m->due_left = false;
 	while ((pop = wq__agenda_pop(&m->agenda, until, &budget, &ref)) == WQ__AGENDA_POPPED) {
 		if (is_waiting_for(m, ref))
 			come_due(m, ref, now);
@@ -186,19 +192,41 @@ static void promote_until(struct wq__memory *m, int64_t until, int64_t now)
 		wq__watch_hold_end(m, 0, WQ__ENDED, false);
 }
 
-int wq__promote(struct wq__memory *m, int64_t now)
+/*
+ * The same for all of it, in as many holds as it takes: nothing is due and not
+ * in line when this returns. It ends, because keys come to wait more slowly than
+ * this moves them.
+ */
+void wq__promote_all(struct wq__memory *m)
 {
-	promote_until(m, now, now);
-	return m->due_left;
-}
+	int64_t until;
 
-/* The same for all of it, in as many holds as it takes. */
-void wq__promote_all(struct wq__memory *m, int64_t until)
-{
-	while (m->flags & WQ__TIMED && m->next_due_ns <= until) {
-		promote_until(m, until, wq__now(m));
+	while (m->flags & WQ__TIMED && m->next_due_ns <= (until = wq__due_until(m))) {
+		wq__promote(m, until);
 		wq__breathe(m);
 	}
+}
+
+/* Is a key ready? A FIFO wants the first of those that are due, any other order all of them. */
+bool wq__ready(struct wq__memory *m)
+{
+	if (m->nready == 0 && m->flags & WQ__ORDERED)
+		wq__promote_all(m);
+	while (m->nready == 0 && wq__tick(m) >= 0 && m->nready == 0 && m->due_left)
+		wq__breathe(m);
+	return m->nready > 0;
+}
+
+/* A key in line is taken: its reminder merges with it if that is due, in line or not. */
+void wq__merge_reminder(struct wq__memory *m, const struct wq__entry *e)
+{
+	uint32_t id = wq__find_copy(m, e->hash, e->key, wq__entry_len(e), WQ__REMINDER);
+	struct wq__entry *reminder = wq__entry_at(m, id);
+
+	if (reminder->added_ns > wq__due_until(m))
+		return;
+	wq__unwait(m, reminder);
+	wq__forget_key(m, reminder, (uint64_t)e->hash << 32 | id);
 }
 
 /* ---- shutdown ------------------------------------------------------------ */
@@ -222,7 +250,7 @@ static void drop_never(struct wq__memory *m)
 		uint64_t found[64], slot;
 		size_t n = 0, looked = 0;
 
-		while (n < 64 && looked++ < PROMOTE_MAX && (slot = wq__iter_next(&it)) != 0) {
+		while (n < 64 && looked++ < WQ__PROMOTE_MAX && (slot = wq__iter_next(&it)) != 0) {
 			const struct wq__entry *e = wq__entry_at(m, (uint32_t)slot);
 
 			from = slot + 1;
@@ -239,7 +267,7 @@ static void drop_never(struct wq__memory *m)
 void wq__drop_waiting(struct wq__memory *m)
 {
 	while (m->nwaiting > m->nnever || m->flags & WQ__TIMED) {
-		size_t budget = PROMOTE_MAX;
+		size_t budget = WQ__PROMOTE_MAX;
 		wq__ref ref;
 
 		while (wq__agenda_pop(&m->agenda, WQ_NEVER, &budget, &ref) == WQ__AGENDA_POPPED) {
@@ -398,7 +426,7 @@ int wq__mem_add_with(void *state, const void *key, size_t len, const wq_add_opti
 	wq__lock_acquire(&m->lock);
 	now = wq__now(m);
 	due = o->limited ? WQ_NEVER : o->at_ns > 0 ? o->at_ns : wq_time_add(now, o->after_ns);
-	wq__promote_all(m, now);
+	wq__promote_all(m);
 	/* That may have taken a while. */
 	now = wq__now(m);
 	if (m->flags & WQ__SHUT) {

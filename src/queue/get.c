@@ -13,6 +13,8 @@
 enum {
 	AHEAD = 16,      /* done_many prefetches so many keys at a time */
 	SCOUT_AHEAD = 6, /* keys between the head and the scout */
+	/* A held key with one of these may go back into line when it is done. */
+	COMES_BACK = WQ_STATE_DIRTY | WQ_STATE_WAITING | WQ__BESIDE,
 };
 
 /* A node of the user's order, back to the id that names it. */
@@ -93,10 +95,9 @@ static inline void take(struct wq__memory *m, wq_item *item, size_t item_size)
 	} else {
 		id = pop_fifo(m);
 		e = wq__entry_at(m, id);
-		/* A reminder that came due while the key stood in line merges with it. */
-		if (wq__unlikely(e->bits & WQ__BESIDE))
-			wq__tick(m);
 	}
+	if (wq__unlikely(e->bits & WQ__BESIDE))
+		wq__merge_reminder(m, e);
 	m->nready--;
 	m->nrunning++;
 	wq__entry_set_state(e, WQ_STATE_RUNNING | (e->bits & WQ__BESIDE));
@@ -140,21 +141,17 @@ static inline struct wq__entry *held(struct wq__memory *m, const wq_item *item, 
 	return e;
 }
 
-/* A held key goes to the tail, behind what has come due: catch_up() has seen to that. */
-static void come_back(struct wq__memory *m, struct wq__entry *e, uint32_t id)
-{
-	wq__line_up(m, e, id, m->due_left ? wq__now(m) : 0);
-}
-
 /*
  * Before a held key goes back into line: what is due goes first. A copy of the
- * key itself may be among it. The table may change, and with it the key's place.
- * The key still counts as held, or the queue would seem idle meanwhile.
+ * key itself may be among it. The key still counts as held, or the queue would
+ * seem idle meanwhile. But the lock is let go of, and somebody else may hand
+ * the item back: NULL then, as held().
  */
-static void catch_up(struct wq__memory *m, const wq_item *item, wq__place *at)
+static struct wq__entry *catch_up(struct wq__memory *m, const wq_item *item, wq__place *at,
+                                  int *why)
 {
-	wq__tick(m);
-	wq__table_find(&m->table, item->slot, at);
+	wq__promote_all(m);
+	return held(m, item, at, why);
 }
 
 /* WQ_OK, WQ_QUEUED, WQ_WAITING, or an error. */
@@ -169,15 +166,19 @@ static inline int done_locked(struct wq__memory *m, const wq_item *item)
 		return rc;
 	if (wq__unlikely(item->token == m->sample))
 		wq__sample_end(m);
-	if (wq__unlikely(e->bits & (WQ_STATE_DIRTY | WQ_STATE_WAITING | WQ__BESIDE)))
-		catch_up(m, item, &at);
+	if (wq__unlikely(m->flags & WQ__TIMED) &&
+	    (m->flags & WQ__WATCHED || e->bits & COMES_BACK)) {
+		e = catch_up(m, item, &at, &rc);
+		if (!e)
+			return rc;
+	}
 	m->nrunning--;
 	rc = WQ_OK;
 	if (wq__unlikely(e->bits & WQ_STATE_DIRTY)) {
 		m->ndirty--;
 		if (!WQ__BUG(LOST_READD) &&
 		    !(WQ__BUG(SHUTDOWN_DROPS_DIRTY) && m->flags & WQ__SHUT)) {
-			come_back(m, e, id);
+			wq__ready_push(m, e, id, WQ_TAIL);
 			rc = WQ_QUEUED;
 		}
 	} else if (wq__unlikely(e->bits & WQ_STATE_WAITING)) {
@@ -221,7 +222,7 @@ void wq__take(struct wq__memory *m, wq_item *item)
 static inline void before_pop(struct wq__memory *m)
 {
 	if (wq__unlikely((m->flags & (WQ__ORDERED | WQ__TIMED)) == (WQ__ORDERED | WQ__TIMED)))
-		wq__tick(m);
+		wq__promote_all(m);
 }
 
 /*
@@ -308,7 +309,7 @@ static int take_many(struct wq__memory *m, wq_item *items, size_t item_size, siz
 {
 	size_t n = 0;
 
-	while (n < max && (m->nready > 0 || (wq__tick(m) >= 0 && m->nready > 0))) {
+	while (n < max && (m->nready > 0 || wq__ready(m))) {
 		take(m, item_at(items, item_size, n), item_size);
 		if (++n % WQ__HOLD_MAX == 0 && n < max)
 			wq__breathe(m);
@@ -410,37 +411,42 @@ int wq__mem_next_many(void *state, wq_item *items, size_t item_size, size_t n, s
 	return rc;
 }
 
+static int requeue_locked(struct wq__memory *m, const wq_item *item, enum wq_where where)
+{
+	wq__place at;
+	int rc;
+	struct wq__entry *e = held(m, item, &at, &rc);
+
+	if (!e)
+		return rc;
+	if (item->token == m->sample)
+		wq__sample_end(m);
+	e = catch_up(m, item, &at, &rc);
+	if (!e)
+		return rc;
+	if (e->bits & WQ_STATE_DIRTY)
+		m->ndirty--;
+	if (e->bits & WQ_STATE_WAITING)
+		wq__unwait(m, e);
+	m->nrunning--;
+	e->added_ns = e->u.hold.since_ns;
+	wq__ready_push(m, e, (uint32_t)item->slot, where);
+	if (m->flags & WQ__WATCHED)
+		wq__watch_hold_end(m, (uint32_t)item->slot, WQ__GIVEN_BACK, false);
+	return WQ_QUEUED;
+}
+
 int wq__mem_requeue(void *state, const wq_item *item, enum wq_where where)
 {
 	struct wq__memory *m = state;
 	struct wq__waiter *w = NULL;
-	wq__place at;
-	int rc;
 
 	wq__lock_acquire(&m->lock);
 
-	struct wq__entry *e = held(m, item, &at, &rc);
+	int rc = requeue_locked(m, item, where);
 
-	if (e) {
-		if (item->token == m->sample)
-			wq__sample_end(m);
-		catch_up(m, item, &at);
-		if (e->bits & WQ_STATE_DIRTY)
-			m->ndirty--;
-		if (e->bits & WQ_STATE_WAITING)
-			wq__unwait(m, e);
-		m->nrunning--;
-		e->added_ns = e->u.hold.since_ns;
-		if (where == WQ_HEAD)
-			wq__ready_push(m, e, (uint32_t)item->slot, WQ_HEAD);
-		else
-			come_back(m, e, (uint32_t)item->slot);
-		if (m->flags & WQ__WATCHED)
-			wq__watch_hold_end(m, (uint32_t)item->slot, WQ__GIVEN_BACK, false);
-		if (!WQ__BUG(REQUEUE_NO_WAKE))
-			w = wq__pick(m);
-		rc = WQ_QUEUED;
-	}
+	if (rc == WQ_QUEUED && !WQ__BUG(REQUEUE_NO_WAKE))
+		w = wq__pick(m);
 	wq__lock_release(&m->lock);
 	wq__wake(w);
 	return rc;

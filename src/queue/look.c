@@ -14,7 +14,7 @@ int64_t wq__mem_len(void *state)
 	struct wq__memory *m = state;
 
 	wq__lock_acquire(&m->lock);
-	wq__promote_all(m, wq__now(m));
+	wq__promote_all(m);
 
 	int64_t n = m->nready;
 
@@ -28,7 +28,7 @@ int wq__mem_state(void *state, const void *key, size_t len)
 	uint32_t hash = wq__hash_of(m, key, len);
 
 	wq__lock_acquire(&m->lock);
-	wq__promote_all(m, wq__now(m));
+	wq__promote_all(m);
 
 	uint32_t id = wq__find(m, hash, key, len);
 	unsigned bits = id ? wq__entry_public(wq__entry_at(m, id)) : 0;
@@ -155,8 +155,8 @@ int64_t wq__walk_locked(struct wq__memory *m, wq_walk_fn fn, void *ctx)
 	if (!b)
 		return WQ_ENOMEM;
 	m->inside++;
-	wq__promote_all(m, wq__now(m));
 	do {
+		wq__promote_all(m);
 		from = batch_fill(m, b, from);
 		wq__lock_release(&m->lock);
 		go_on = batch_show(b, fn, ctx, &shown) && from != 0;

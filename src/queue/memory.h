@@ -64,16 +64,16 @@ struct wq__waiter {
 struct wq__watcher;
 
 enum wq__flags {
-	WQ__SHUT = 1,      /* no more adds */
-	WQ__WATCHED = 2,   /* somebody waits for idleness, a drain, or one key */
-	WQ__FD = 4,        /* there is a descriptor */
-	WQ__ORDERED = 8,   /* the order is the user's */
-	WQ__TIMED = 32,    /* some key has a due time: look at the clock */
-	WQ__PATIENT = 64,  /* shut by a drain that waits for what waits */
-	WQ__EXACT = 16,    /* stamps are taken from the queue's clock, not from the coarse one */
-	WQ__GATED = 128,   /* shut, and a Get of a pool waits for the last hold to end */
-	WQ__HURRIED = 256, /* shut by a drain that runs what waits at once */
-	WQ__ASKS = 512,    /* attempts are the user's own limiter's to say */
+	WQ__SHUT = 1,     /* no more adds */
+	WQ__WATCHED = 2,  /* somebody waits for idleness, a drain, or one key */
+	WQ__FD = 4,       /* there is a descriptor */
+	WQ__ORDERED = 8,  /* the order is the user's */
+	WQ__EXACT = 16,   /* stamps are taken from the queue's clock, not from the coarse one */
+	WQ__TIMED = 32,   /* some key has a due time: look at the clock */
+	WQ__PATIENT = 64, /* shut by a drain that waits for what waits */
+	WQ__HASTY = 128,  /* shut by a drain that runs what waits: all of it is due */
+	WQ__GATED = 256,  /* shut, and a Get of a pool waits for the last hold to end */
+	WQ__ASKS = 512,   /* attempts are the user's own limiter's to say */
 };
 
 struct wq__memory {
@@ -179,8 +179,10 @@ int wq__mem_turn(void *state, wq_item *item, wq_turn *turn);
 /* delay.c */
 int wq__mem_add_with(void *state, const void *key, size_t len, const wq_add_options *options);
 int64_t wq__mem_next_deadline(void *state);
-int wq__promote(struct wq__memory *m, int64_t now);
-void wq__promote_all(struct wq__memory *m, int64_t now);
+void wq__promote(struct wq__memory *m, int64_t until);
+void wq__promote_all(struct wq__memory *m);
+bool wq__ready(struct wq__memory *m);
+void wq__merge_reminder(struct wq__memory *m, const struct wq__entry *e);
 void wq__drop_waiting(struct wq__memory *m);
 void wq__unwait(struct wq__memory *m, struct wq__entry *e);
 int wq__rewait(struct wq__memory *m, struct wq__entry *e, uint64_t slot, int64_t due_ns);
@@ -295,17 +297,23 @@ static inline uint32_t wq__find(const struct wq__memory *m, uint32_t hash, const
 	return wq__find_copy(m, hash, key, len, 0);
 }
 
+/* Keys with a time up to this one are due. */
+static inline int64_t wq__due_until(const struct wq__memory *m)
+{
+	return wq__unlikely(m->flags & WQ__HASTY) ? WQ_NEVER - 1 : wq__now(m);
+}
+
 /* Promote what has come due, if anything may have; the time if it was asked for, or -1. */
 static inline int64_t wq__tick(struct wq__memory *m)
 {
-	int64_t now;
+	int64_t until;
 
 	if (wq__likely(!(m->flags & WQ__TIMED)))
 		return -1;
-	now = wq__now(m);
-	if (now >= m->next_due_ns)
-		wq__promote(m, now);
-	return now;
+	until = wq__due_until(m);
+	if (until >= m->next_due_ns)
+		wq__promote(m, until);
+	return until;
 }
 
 /* May there be something that the limiter remembers of the key? */

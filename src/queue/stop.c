@@ -115,7 +115,7 @@ int wq__mem_wait_idle(void *state, int64_t deadline_ns)
 	int rc = WQ_OK;
 
 	wq__lock_acquire(&m->lock);
-	wq__promote_all(m, wq__now(m));
+	wq__promote_all(m);
 	if (!wq__idle(m))
 		rc = watch(m, &w, deadline_ns);
 	wq__lock_release(&m->lock);
@@ -138,7 +138,7 @@ int wq__mem_wait_key(void *state, const void *key, size_t len, int64_t deadline_
 	int rc = WQ_OK;
 
 	wq__lock_acquire(&m->lock);
-	wq__promote_all(m, wq__now(m));
+	wq__promote_all(m);
 	id = wq__find(m, hash, key, len);
 	if (id)
 		bits = wq__entry_at(m, id)->bits;
@@ -159,19 +159,19 @@ int wq__mem_wait_key(void *state, const void *key, size_t len, int64_t deadline_
  */
 static void shut(struct wq__memory *m, enum wq_waiting waiting)
 {
-	wq__promote_all(m, wq__now(m));
+	wq__promote_all(m);
 	if (m->flags & WQ__SHUT)
 		return;
 	m->flags |= WQ__SHUT;
 	if (waiting == WQ_WAITING_WAIT)
 		m->flags |= WQ__PATIENT;
-	if (waiting == WQ_WAITING_RUN)
-		m->flags |= WQ__HURRIED;
 	wq__wake_all_gets(m);
 	if (m->flags & WQ__FD)
 		wq__fd_signal(m);
-	if (waiting == WQ_WAITING_RUN)
-		wq__promote_all(m, WQ_NEVER - 1);
+	if (waiting == WQ_WAITING_RUN) {
+		m->flags |= WQ__HASTY;
+		wq__promote_all(m);
+	}
 	if (waiting != WQ_WAITING_WAIT && !WQ__BUG(DROP_FORGETS))
 		wq__drop_waiting(m);
 }
@@ -222,6 +222,7 @@ int wq__mem_drain(void *state, int64_t deadline_ns, const wq_drain_options *opti
 	shut(m, options ? options->waiting : WQ_WAITING_DROP);
 	if (m->flags & WQ__PATIENT ? !wq__finished(m) : !wq__idle(m))
 		rc = watch(m, &w, deadline_ns);
+	wq__promote_all(m);
 	if (report)
 		*report = (wq_report){
 		    .queued = m->nready,

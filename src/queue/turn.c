@@ -77,15 +77,13 @@ static int retry(struct wq__memory *m, wq_item *item, struct wq__entry *e)
 	int64_t now = wq__now(m);
 	struct wq__ask ask;
 
-	/* What is due goes first; the key's own copy may be among it. */
-	wq__tick(m);
 	if (is_dead(m, e))
 		return die(m, item, e);
 	wq__ask_begin(m, &ask, e, e->key, wq__entry_len(e), now);
 	wq__ask_store(m, &ask, e);
 	if (refused && !(e->bits & WQ_STATE_DIRTY)) {
 		wq__limiter_give_back(m->limiter, &ask.s);
-		if (!(m->flags & WQ__HURRIED) || e->failures_high & WQ__LAST_TRY)
+		if (!(m->flags & WQ__HASTY) || e->failures_high & WQ__LAST_TRY)
 			return leave_over(m, item, e);
 		e->failures_high |= WQ__LAST_TRY;
 		return end_later(m, item, e, now, now, NULL);
@@ -98,7 +96,6 @@ static int again(struct wq__memory *m, const wq_item *item, struct wq__entry *e,
 {
 	int64_t now = wq__now(m);
 
-	wq__tick(m);
 	if (!(m->flags & WQ__SHUT))
 		return end_later(m, item, e, now, wq_time_add(now, after_ns), NULL);
 	m->ndropped += !(e->bits & (WQ_STATE_DIRTY | WQ_STATE_WAITING));
@@ -109,17 +106,22 @@ static int settle(struct wq__memory *m, wq_item *item, int64_t verdict)
 {
 	int rc;
 	struct wq__entry *e = wq__held(m, item, &rc);
-	bool retried = verdict < 0 && verdict != WQ_DROP;
+	bool ends = verdict == WQ_DONE || verdict == WQ_DROP;
 
+	if (e && !ends) {
+		/* What is due goes first; the key's own copy may be among it. The lock is let go of. */
+		wq__promote_all(m);
+		e = wq__held(m, item, &rc);
+	}
 	if (!e)
 		return rc;
-	if (wq__unlikely(e->bits & WQ__CANCELLED) && verdict != WQ_DONE && verdict != WQ_DROP)
+	if (wq__unlikely(e->bits & WQ__CANCELLED) && !ends)
 		return end_cancelled(m, item);
-	if (retried)
+	if (verdict < 0 && !ends)
 		return retry(m, item, e);
 	if (wq__unlikely(wq__bears(m, e)))
 		wq__forget_failures(m, e);
-	return verdict > 0 ? again(m, item, e, verdict) : wq__end_hold(m, item);
+	return ends ? wq__end_hold(m, item) : again(m, item, e, verdict);
 }
 
 /* A key that died is forgotten and done; if it was added meanwhile, it is in line afresh. */

@@ -189,13 +189,11 @@ int wq__await_ready(struct wq__memory *m, int64_t deadline_ns, const wq_gate *ga
 	bool unchecked = false;
 
 	for (;;) {
-		if (m->nready == 0 && wq__tick(m) >= 0 && m->nready == 0 && m->due_left) {
-			wq__breathe(m);
-			continue;
-		}
+		bool ready = wq__ready(m);
+
 		if (gate && gate->changes != seen)
 			return WQ_EINTERRUPTED;
-		if (m->nready > 0 && !unchecked)
+		if (ready && !unchecked)
 			return WQ_OK;
 		if (is_over(m, gate))
 			return WQ_ESHUTDOWN;

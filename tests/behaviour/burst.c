@@ -84,6 +84,34 @@ static void D5_walk_shows_a_burst_as_queued(void **state)
 	burst_in_order(f->q, 0);
 }
 
+struct later {
+	struct fixture *f;
+	int waiting, queued;
+};
+
+static int see_later(void *ctx, const wq_key_info *info)
+{
+	struct later *l = ctx;
+
+	l->waiting += info->state == WQ_STATE_WAITING;
+	l->queued += info->state == Q && info->due_ns == 0;
+	if (l->waiting + l->queued == 1)
+		wq_manual_clock_advance(l->f->mc, WQ_SECOND);
+	return 0;
+}
+
+/* What was copied before the clock moved is shown as it was, and nothing after that. */
+static void D5_walk_sees_a_burst_that_comes_meanwhile(void **state)
+{
+	struct later l = {.f = *state};
+
+	add_burst(l.f);
+	IS(wq_walk(l.f->q, see_later, &l), BURST);
+	assert_true(l.waiting <= 256);
+	IS(l.queued, BURST - l.waiting);
+	burst_in_order(l.f->q, 0);
+}
+
 /* Adds and Dones that come while the burst enters the line stand behind all of it. */
 static void D5_adds_amid_a_burst_stand_behind_it(void **state)
 {
@@ -147,14 +175,196 @@ static void D5_calls_amid_a_burst_find_a_key_ready(void **state)
 		}
 }
 
+static int add_reminder(wq *q, const char *key, int64_t due_ns)
+{
+	wq_add_options o = {.at_ns = due_ns, .policy = WQ_REMIND};
+
+	return wq_add_with(q, key, strlen(key), &o);
+}
+
+/* The keys of the burst are got and done; what stands behind them is left. */
+static void work_off_burst(wq *q)
+{
+	static wq_item items[BURST];
+
+	IS(wq_get_many(q, items, sizeof items[0], BURST, WQ_NOWAIT), BURST);
+	for (uint32_t i = 0; i < BURST; i++)
+		IS((int64_t)items[i].len, sizeof i);
+	IS(wq_done_many(q, items, sizeof items[0], BURST, NULL), BURST);
+}
+
+/* Q4, D2: what comes back while the burst enters the line keeps the time of its add. */
+static void D2_what_comes_back_amid_a_burst_keeps_its_time(void **state)
+{
+	struct fixture *f = *state;
+	wq_item again, back, it;
+
+	IS(wq_add_str(f->q, "again"), WQ_QUEUED);
+	IS(wq_add_str(f->q, "back"), WQ_QUEUED);
+	get_is(f->q, &again, "again");
+	get_is(f->q, &back, "back");
+	add_burst(f);
+	IS(wq_add_str(f->q, "again"), WQ_MARKED);
+	wq_manual_clock_advance(f->mc, WQ_SECOND);
+	IS(wq_done(f->q, &again), WQ_QUEUED);
+	IS(wq_requeue(f->q, &back, WQ_TAIL), WQ_QUEUED);
+	work_off_burst(f->q);
+	get_is(f->q, &it, "again");
+	IS(it.added_ns, START_NS);
+	IS(wq_done(f->q, &it), WQ_OK);
+	get_is(f->q, &it, "back");
+	IS(it.added_ns, START_NS);
+	IS(wq_done(f->q, &it), WQ_OK);
+	check_whole(f->q, 0, 0);
+}
+
+/* A copy of a held key that is due has made it dirty, even if it was not its turn yet. */
+static void D2_done_amid_a_burst_brings_back_what_is_due(void **state)
+{
+	struct fixture *f = *state;
+	wq_item copy, reminder, it;
+
+	IS(wq_add_str(f->q, "copy"), WQ_QUEUED);
+	IS(wq_add_str(f->q, "reminder"), WQ_QUEUED);
+	get_is(f->q, &copy, "copy");
+	get_is(f->q, &reminder, "reminder");
+	add_burst(f);
+	IS(wq_add_at(f->q, "copy", 4, START_NS + BURST), WQ_WAITING);
+	IS(add_reminder(f->q, "reminder", START_NS + BURST), WQ_WAITING);
+	wq_manual_clock_advance(f->mc, WQ_SECOND);
+	IS(wq_done(f->q, &reminder), WQ_QUEUED);
+	IS(wq_done(f->q, &copy), WQ_QUEUED);
+	work_off_burst(f->q);
+	get_is(f->q, &it, "reminder");
+	IS(it.added_ns, START_NS + BURST);
+	IS(wq_done(f->q, &it), WQ_OK);
+	take_is(f->q, "copy", WQ_OK);
+	check_whole(f->q, 0, 0);
+}
+
+/* D4: an add of a key whose reminder is due merges with it: one delivery, by the reminder's time. */
+static void D4_add_amid_a_burst_merges_with_a_due_reminder(void **state)
+{
+	struct fixture *f = *state;
+	wq_item held, it;
+
+	IS(wq_add_str(f->q, "held"), WQ_QUEUED);
+	get_is(f->q, &held, "held");
+	add_burst(f);
+	IS(add_reminder(f->q, "alone", START_NS + BURST), WQ_WAITING);
+	IS(add_reminder(f->q, "waits", START_NS + BURST), WQ_WAITING);
+	IS(wq_add_after(f->q, "waits", 5, WQ_HOUR), WQ_WAITING);
+	IS(add_reminder(f->q, "held", START_NS + BURST), WQ_WAITING);
+	wq_manual_clock_advance(f->mc, WQ_SECOND);
+	IS(wq_add_str(f->q, "alone"), WQ_MERGED);
+	IS(wq_add_str(f->q, "waits"), WQ_MERGED);
+	IS(wq_add_str(f->q, "held"), WQ_MERGED);
+	IS(wq_len(f->q), BURST + 2);
+	work_off_burst(f->q);
+	get_is(f->q, &it, "alone");
+	IS(it.added_ns, START_NS + BURST);
+	IS(wq_done(f->q, &it), WQ_OK);
+	take_is(f->q, "waits", WQ_OK);
+	IS(wq_done(f->q, &held), WQ_QUEUED);
+	take_is(f->q, "held", WQ_OK);
+	check_whole(f->q, 0, 0);
+}
+
+/* [BOUND] A reminder that is due has merged with its key, and counts no more. */
+static void D4_a_due_reminder_amid_a_burst_makes_room(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	fixture_open(&f, &(wq_options){.max_keys = BURST + 2});
+	add_burst(&f);
+	IS(wq_add_str(f.q, "key"), WQ_QUEUED);
+	IS(add_reminder(f.q, "key", START_NS + BURST), WQ_WAITING);
+	IS(wq_add_str(f.q, "new"), WQ_EFULL);
+	wq_manual_clock_advance(f.mc, WQ_SECOND);
+	IS(wq_add_str(f.q, "new"), WQ_QUEUED);
+	IS(wq_add_str(f.q, "more"), WQ_EFULL);
+	fixture_close(&f, BURST + 2);
+}
+
+/* D4: a key in line takes its due reminder along, wherever in the burst that stands. */
+static void D4_get_amid_a_burst_merges_with_a_due_reminder(void **state)
+{
+	struct fixture *f = *state;
+
+	add_burst(f);
+	IS(wq_add_str(f->q, "key"), WQ_QUEUED);
+	IS(add_reminder(f->q, "key", START_NS + BURST), WQ_WAITING);
+	wq_manual_clock_advance(f->mc, WQ_SECOND);
+	take_is(f->q, "key", WQ_OK);
+	work_off_burst(f->q);
+	check_whole(f->q, 0, 0);
+}
+
+/* Q10: any other order has to know all that is due before it pops; here the last in is first out. */
+static wq_node *last_pushed;
+
+static void lifo_push(void *ctx, wq_node *n, enum wq_where where)
+{
+	(void)ctx;
+	(void)where;
+	n->link[0] = last_pushed;
+	last_pushed = n;
+}
+
+static wq_node *lifo_pop(void *ctx)
+{
+	wq_node *n = last_pushed;
+
+	(void)ctx;
+	last_pushed = n->link[0];
+	return n;
+}
+
+static void Q10_an_order_knows_a_whole_burst(void **state)
+{
+	enum { NOTHING_IN_LINE, SOMETHING_IN_LINE, A_GET_WAITS, CASES };
+	wq_order lifo = {.push = lifo_push, .pop = lifo_pop};
+
+	(void)state;
+	for (int before = NOTHING_IN_LINE; before < CASES; before++) {
+		struct fixture f;
+		struct getter g;
+
+		last_pushed = NULL;
+		fixture_open(&f, &(wq_options){.order = &lifo});
+		add_burst(&f);
+		if (before == SOMETHING_IN_LINE)
+			IS(wq_add_str(f.q, "first"), WQ_QUEUED);
+		IS(wq_add_at(f.q, "last", 4, START_NS + BURST), WQ_WAITING);
+		if (before == A_GET_WAITS)
+			getter_block(&g, f.q, WQ_NEVER);
+		wq_manual_clock_advance(f.mc, WQ_SECOND);
+		if (before == A_GET_WAITS)
+			IS(getter_join(&g), WQ_OK);
+		else
+			IS(wq_try_get(f.q, &g.item), WQ_OK);
+		assert_memory_equal(g.item.key, "last", 4);
+		IS(wq_done(f.q, &g.item), WQ_OK);
+		fixture_close(&f, BURST + (before == SOMETHING_IN_LINE));
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    WITH_FIXTURE(D5_len_counts_a_whole_burst),
 	    WITH_FIXTURE(D5_state_sees_the_last_of_a_burst),
 	    WITH_FIXTURE(D5_walk_shows_a_burst_as_queued),
+	    WITH_FIXTURE(D5_walk_sees_a_burst_that_comes_meanwhile),
 	    WITH_FIXTURE(D5_adds_amid_a_burst_stand_behind_it),
 	    cmocka_unit_test(D5_calls_amid_a_burst_find_a_key_ready),
+	    WITH_FIXTURE(D2_what_comes_back_amid_a_burst_keeps_its_time),
+	    WITH_FIXTURE(D2_done_amid_a_burst_brings_back_what_is_due),
+	    WITH_FIXTURE(D4_add_amid_a_burst_merges_with_a_due_reminder),
+	    WITH_FIXTURE(D4_get_amid_a_burst_merges_with_a_due_reminder),
+	    cmocka_unit_test(D4_a_due_reminder_amid_a_burst_makes_room),
+	    cmocka_unit_test(Q10_an_order_knows_a_whole_burst),
 	};
 
 	return cmocka_run_group_tests_name("burst", tests, NULL, NULL);

@@ -346,6 +346,30 @@ static void waiting_keys_do_not_keep_waiters(void **state)
 	line_is(f->q, "k");
 }
 
+static int64_t wait_idle(void *arg)
+{
+	return wq_wait_idle_until(arg, WQ_NEVER);
+}
+
+/* D5: a key that is due is ready, though nobody has looked when the last hold ends. */
+static void D5_what_is_due_keeps_waiters(void **state)
+{
+	struct fixture *f = *state;
+	struct actor a;
+	wq_item it;
+
+	wq_add_str(f->q, "a");
+	get_is(f->q, &it, "a");
+	wq_add_after(f->q, "k", 1, 10);
+	actor_start(&a, wait_idle, f->q);
+	actor_blocks(&a);
+	wq_manual_clock_advance(f->mc, 10);
+	IS(wq_done(f->q, &it), WQ_OK);
+	actor_blocks(&a);
+	take_is(f->q, "k", WQ_OK);
+	IS(actor_join(&a), WQ_OK);
+}
+
 /* ---- bounds ---------------------------------------------------------------------- */
 
 static void max_keys_counts_waiting_keys_and_reminders(void **state)
@@ -684,6 +708,7 @@ int main(void)
 	    cmocka_unit_test(D8_a_get_sleeps_until_a_key_is_due),
 	    WITH_FIXTURE(walk_shows_what_waits),
 	    WITH_FIXTURE(waiting_keys_do_not_keep_waiters),
+	    WITH_FIXTURE(D5_what_is_due_keeps_waiters),
 	    cmocka_unit_test(max_keys_counts_waiting_keys_and_reminders),
 	    cmocka_unit_test(free_counts_a_key_and_its_reminder_once),
 	    WITH_FIXTURE(next_deadline_is_the_earliest),

@@ -28,6 +28,7 @@ struct patient {
 	struct actor actor;
 	wq *q;
 	enum wq_waiting waiting;
+	int64_t deadline_ns;
 	wq_report report;
 };
 
@@ -35,14 +36,20 @@ static int64_t patient_main(void *arg)
 {
 	struct patient *p = arg;
 
-	return drain(p->q, WQ_NEVER, p->waiting, &p->report);
+	return drain(p->q, p->deadline_ns, p->waiting, &p->report);
+}
+
+static void patient_block_until(struct patient *p, wq *q, enum wq_waiting waiting,
+                                int64_t deadline_ns)
+{
+	*p = (struct patient){.q = q, .waiting = waiting, .deadline_ns = deadline_ns};
+	actor_start(&p->actor, patient_main, p);
+	actor_blocks(&p->actor);
 }
 
 static void patient_block(struct patient *p, wq *q, enum wq_waiting waiting)
 {
-	*p = (struct patient){.q = q, .waiting = waiting};
-	actor_start(&p->actor, patient_main, p);
-	actor_blocks(&p->actor);
+	patient_block_until(p, q, waiting, WQ_NEVER);
 }
 
 /* What a drain listed, by the first letter of the key. */
@@ -314,6 +321,20 @@ static void D6_wait_times_out_and_lists_what_waits(void **state)
 	report_is(&r, 0, 0, 1, 0);
 }
 
+/* D5: what is due when its time is up is queued, not waiting. */
+static void D6_wait_times_out_and_counts_what_is_due(void **state)
+{
+	struct fixture *f = *state;
+	struct patient p;
+
+	wq_add_after(f->q, "a", 1, 10);
+	wq_add_after(f->q, "b", 1, 30);
+	patient_block_until(&p, f->q, WQ_WAITING_WAIT, START_NS + 20);
+	wq_manual_clock_advance(f->mc, 20);
+	IS(actor_join(&p.actor), WQ_ETIMEDOUT);
+	report_is(&p.report, 1, 0, 1, 0);
+}
+
 /* Whatever takes the last waiting key away ends the drain, and the Gets that wait for it. */
 static void D6_wait_ends_with_the_last_waiting_key(void **state)
 {
@@ -480,6 +501,7 @@ int main(void)
 	    WITH_FIXTURE(D6_wait_hands_out_each_when_it_is_due),
 	    WITH_FIXTURE(D6_wait_for_nothing_returns_at_once),
 	    WITH_FIXTURE(D6_wait_times_out_and_lists_what_waits),
+	    WITH_FIXTURE(D6_wait_times_out_and_counts_what_is_due),
 	    WITH_FIXTURE(D6_wait_follows_a_reschedule),
 	    cmocka_unit_test(Q9_the_first_drain_decides),
 	    WITH_FIXTURE(Q9_many_patient_drains_all_return),

@@ -1,7 +1,8 @@
 /*
- * wq_free() at every moment at which a call lets go of the lock: it answers
- * WQ_EBUSY as long as the call comes back for more, and once it has freed the
- * queue the call touches nothing of it.
+ * What may happen at every moment at which a call lets go of the lock.
+ * wq_free() answers WQ_EBUSY as long as the call comes back for more, and once
+ * it has freed the queue the call touches nothing of it. And a call that moves
+ * a burst of due keys in several holds finds what others did meanwhile.
  *
  * No race is waited for. The lock's place in the parking lot is made to look
  * taken, so each release calls wq__lock_wake(), which the linker replaces by
@@ -70,8 +71,18 @@ static struct {
 	int answer; /* of the one at which it was not */
 } victim;
 
+/* Called at the next release instead, once. */
+static void (*meanwhile)(void);
+
 void __wrap_wq__lock_wake(_Atomic uint32_t *place)
 {
+	if (meanwhile) {
+		void (*now)(void) = meanwhile;
+
+		meanwhile = NULL;
+		now();
+		return;
+	}
 	if (!victim.armed) {
 		__real_wq__lock_wake(place);
 		return;
@@ -131,7 +142,7 @@ static void victim_fell(int busy, int answer)
 	pieces_are_untouched();
 }
 
-enum { MOST = 1024 };
+enum { MOST = 4096 };
 
 static wq_item items[MOST];
 static int outcomes[MOST];
@@ -376,6 +387,136 @@ static void a_walk_sees_keys_of_one_hash_once(void **state)
 	free(all);
 }
 
+/* ---- a burst that takes several holds ------------------------------------ */
+
+enum { BURST = 3500 };
+
+static struct fixture f;
+static wq_item held;
+static int answers[2];
+
+/* "key" is held; so many keys come due after it. */
+static void burst_open(const wq_options *options)
+{
+	fixture_open(&f, options);
+	IS(wq_add_str(f.q, "key"), WQ_QUEUED);
+	get_is(f.q, &held, "key");
+	for (uint32_t i = 0; i < BURST; i++)
+		IS(wq_add_at(f.q, &i, sizeof i, START_NS + 1 + i), WQ_WAITING);
+}
+
+/* At the next release, that of the call that is made now, this happens. */
+static void meanwhile_is(void (*what)(void))
+{
+	_Atomic uint32_t *place = ((const struct wq__memory *)held.owner)->lock.place;
+
+	meanwhile = what;
+	atomic_fetch_or(place, 1);
+}
+
+static void burst_close(int left)
+{
+	assert_true(meanwhile == NULL); /* it has happened */
+	fixture_close(&f, left);
+}
+
+static void hand_back(void)
+{
+	answers[0] = wq_done(f.q, &held);
+}
+
+/* [STALE] Of two that hand an item back, one does, though both move the burst first. */
+static void an_item_is_handed_back_once_amid_a_burst(void **state)
+{
+	(void)state;
+	for (int call = 0; call < 2; call++) {
+		burst_open(NULL);
+		IS(wq_add_str(f.q, "key"), WQ_MARKED);
+		wq_manual_clock_advance(f.mc, BURST);
+		meanwhile_is(hand_back);
+		answers[1] = call ? wq_requeue(f.q, &held, WQ_TAIL) : wq_done(f.q, &held);
+		IS(answers[0], WQ_QUEUED);
+		IS(answers[1], WQ_ESTALE);
+		check_whole(f.q, BURST + 1, 0);
+		burst_close(BURST + 1);
+	}
+}
+
+static void shut(void)
+{
+	answers[0] = wq_shutdown(f.q);
+}
+
+/* An add to a full queue moves the burst first, which may make room, and finds the queue shut. */
+static void an_add_amid_a_burst_sees_a_shutdown(void **state)
+{
+	(void)state;
+	burst_open(&(wq_options){.max_keys = BURST + 1});
+	wq_manual_clock_advance(f.mc, BURST);
+	meanwhile_is(shut);
+	IS(wq_add_str(f.q, "new"), WQ_ESHUTDOWN);
+	IS(answers[0], WQ_OK);
+	IS(wq_done(f.q, &held), WQ_OK);
+	burst_close(BURST);
+}
+
+static void work_off(int64_t n)
+{
+	IS(wq_get_many(f.q, items, sizeof items[0], (size_t)n, WQ_NOWAIT), n);
+	IS(wq_done_many(f.q, items, sizeof items[0], (size_t)n, NULL), n);
+}
+
+static void come_due(void)
+{
+	wq_manual_clock_advance(f.mc, BURST);
+	work_off(1);
+}
+
+/* What has come due while a shutdown drops the rest is worked off; then the queue is idle. */
+static void a_burst_amid_a_shutdown_leaves_nothing(void **state)
+{
+	wq_report r;
+	int64_t n;
+
+	(void)state;
+	burst_open(NULL);
+	IS(wq_done(f.q, &held), WQ_OK);
+	meanwhile_is(come_due);
+	IS(wq_shutdown(f.q), WQ_OK);
+	IS(wq_drain_until(f.q, 0, NULL, &r), WQ_ETIMEDOUT);
+	n = (int64_t)r.queued;
+	assert_true(n > 0);
+	IS((int64_t)r.dropped, BURST - 1 - n);
+	work_off(n);
+	IS(wq_wait_idle_until(f.q, 0), WQ_OK);
+	burst_close(0);
+}
+
+/* Some keys come due, and a worker does what it finds. */
+static void drain_too(void)
+{
+	int64_t n = 0;
+	wq_item it;
+
+	wq_manual_clock_advance(f.mc, BURST / 2);
+	for (; wq_try_get(f.q, &it) == WQ_OK; n++)
+		IS(wq_done(f.q, &it), WQ_OK);
+	answers[0] = wq_drain_until(f.q, 0, NULL, NULL);
+	IS(n, BURST);
+}
+
+/* [DRAIN] A drain that runs what waits is not over between two holds, for nobody. */
+static void a_drain_runs_all_that_waits(void **state)
+{
+	(void)state;
+	burst_open(NULL);
+	IS(wq_done(f.q, &held), WQ_OK);
+	meanwhile_is(drain_too);
+	IS(wq_drain_until(f.q, 0, &(wq_drain_options){.waiting = WQ_WAITING_RUN}, NULL), WQ_OK);
+	IS(answers[0], WQ_OK);
+	burst_close(0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -386,6 +527,10 @@ int main(void)
 	    cmocka_unit_test(listing_is_inside),
 	    cmocka_unit_test(short_calls_are_out_at_their_release),
 	    cmocka_unit_test(a_walk_sees_keys_of_one_hash_once),
+	    cmocka_unit_test(an_item_is_handed_back_once_amid_a_burst),
+	    cmocka_unit_test(an_add_amid_a_burst_sees_a_shutdown),
+	    cmocka_unit_test(a_burst_amid_a_shutdown_leaves_nothing),
+	    cmocka_unit_test(a_drain_runs_all_that_waits),
 	};
 
 	return cmocka_run_group_tests_name("inside", tests, NULL, NULL);
