@@ -20,7 +20,6 @@ enum {
 	BATCH_MAX = 16,
 	CHECK_EVERY = 64,   /* steps between two comparisons of everything */
 	IDLE_MAX = 1 << 20, /* bytes that a queue without keys may keep */
-	CROWD = 32,
 };
 
 /* One queue, and what should be the same. */
