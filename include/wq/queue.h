@@ -251,7 +251,7 @@ WQ_API int wq_add_at(wq *q, const void *key, size_t len, int64_t due_ns);
  * now. The limiter counts every call that is accepted, merged or not; if the
  * key turned out to be in line or to come sooner anyway, what the limiter
  * reserved for it is given back, but the count stays. A refused call
- * counts nothing (an own limiter was asked all the same, if memory ran out).
+ * counts nothing (a limiter of one's own may have been asked all the same).
  *
  * Answers like wq_add_after().
  */
@@ -289,7 +289,7 @@ WQ_API int wq_reschedule(wq *q, const void *key, size_t len, int64_t due_ns);
  * Take a key back, in whatever state. Waiting copies and a queued key are gone;
  * one that is held is not dirty any more and does not come back by itself, nor
  * by a retry of this hold. An add after the cancel counts as always. What the limiter
- * remembers of it stays.
+ * remembers of it stays. A key that was left over is not found.
  *
  * Returns the WQ_STATE_ bits that it found (no status: see enum wq_state_bits
  * below), or WQ_ENOTFOUND; WQ_EINVAL, WQ_ETOOLONG. Blocks: no. Allocates: no.
@@ -511,7 +511,8 @@ WQ_API int wq_retry(wq *q, const wq_item *item);
 /*
  * End a hold by such a number.
  *
- * Returns as wq_done() or wq_retry(). Once more, but the queue is shut down:
+ * Returns as wq_done() or wq_retry(). Once more, but it was cancelled during this hold:
+ * forgotten, and WQ_CANCELLED. Once more, but the queue is shut down:
  * WQ_OK, and a drain's report counts it as dropped, like all that waits.
  */
 WQ_API int wq_settle(wq *q, const wq_item *item, int64_t verdict);

@@ -14,7 +14,7 @@ static int64_t nanoseconds(double seconds)
 {
 	double ns = seconds * 1e9;
 
-	return ns < 9.2e18 ? (int64_t)ns : WQ_NEVER;
+	return ns < 9.2e18 ? (int64_t)(ns + 0.5) : WQ_NEVER;
 }
 
 static double tokens_at(const wq_limiter *l, const struct wq__tokens *t, int64_t now_ns)

@@ -15,8 +15,8 @@ static bool make_room(struct wq__worker *w)
 	const wq_allocator *a = &w->pool->allocator;
 	size_t cap = w->item.len < 128 ? 128 : w->item.len;
 
-	if (w->item.len <= w->key_cap)
-		return w->key != NULL;
+	if (w->key && w->item.len <= w->key_cap)
+		return true;
 	wq__overstay_release(w);
 	w->key = wq__alloc(a, cap, 8);
 	w->key_cap = w->key ? cap : 0;

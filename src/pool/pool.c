@@ -278,16 +278,16 @@ int wq_pool_start(wq_pool **out, wq *q, const wq_pool_options *o)
 	p->stack_size = o->stack_size;
 	p->allocator = q->allocator;
 	p->paused = o->paused;
-	p->link.resume = resume_link;
-	p->link.clock_changed = wq__pool_clock_changed;
 	strncpy(p->name, o->name ? o->name : "wq", sizeof p->name - 1);
 	wq__lock_init(&p->lock);
-	/* The queue knows it before its workers do anything. */
-	wq__pool_join(q, &p->link);
 	rc = wq__pool_watch_clock(p);
 	if (rc == WQ_OK && p->limit_ns > 0)
 		rc = wq__overstay_start(p);
 	if (rc == WQ_OK) {
+		/* The queue knows it before its workers do anything. */
+		p->link.resume = resume_link;
+		p->link.clock_changed = wq__pool_clock_changed;
+		wq__pool_join(q, &p->link);
 		wq__lock_acquire(&p->lock);
 		rc = grow(p, o->workers);
 		wq__lock_release(&p->lock);

@@ -124,10 +124,12 @@ int wq_pool_free(wq_pool *p)
 	if (is_mine(p))
 		return WQ_EDEADLK;
 	wq_pool_stop_until(p, WQ_NEVER);
-	wq__overstay_stop(p);
+	/* Nobody comes by the queue any more; one whose start has failed never could. */
+	if (p->link.resume)
+		wq__pool_leave(p->q, &p->link);
 	if (p->clock_watched)
 		p->q->clock.watch(p->q->clock.ctx, clock_moved, p, 0);
-	wq__pool_leave(p->q, &p->link);
+	wq__overstay_stop(p);
 
 	wq_allocator a = p->allocator;
 

@@ -33,7 +33,7 @@ static int add_known(struct wq__memory *m, struct wq__entry *e, uint32_t id, int
 		/* It was only remembered. */
 		if (wq__full(m))
 			return WQ_EFULL;
-		wq__unremember(m, e);
+		wq__revive(m, e);
 	}
 	if (state & WQ_STATE_WAITING && !WQ__BUG(ABSORB_NOTHING)) {
 		/* The waiting copy is absorbed. */

@@ -151,6 +151,8 @@ static void reminder_due(struct wq__memory *m, struct wq__entry *e, uint64_t slo
 		if (m->order.touch)
 			m->order.touch(m->order.ctx, &key->u.node);
 	} else if (!(key->bits & WQ_STATE_DIRTY)) {
+		if (wq__entry_absent(key))
+			wq__revive(m, key);
 		key_due(m, key, id, due_ns);
 	}
 }
@@ -339,9 +341,11 @@ static int wait_again(struct wq__memory *m, struct wq__entry *e, uint64_t slot, 
 {
 	if (wq__full(m))
 		return WQ_EFULL;
-	if (!wq__begin_wait(m, e, slot, due_ns))
+	wq__revive(m, e);
+	if (!wq__begin_wait(m, e, slot, due_ns)) {
+		wq__remember(m, e, (uint32_t)slot, wq__now(m));
 		return WQ_ENOMEM;
-	wq__unremember(m, e);
+	}
 	e->bits |= (uint8_t)apart;
 	return WQ_WAITING;
 }

@@ -162,7 +162,8 @@ int64_t wq__mem_num_requeues(void *state, const wq_item *item, const void *key, 
 void wq__inherit(struct wq__memory *m, struct wq__entry *e, uint32_t beside);
 void wq__vanish(struct wq__memory *m, struct wq__entry *e, uint64_t slot);
 void wq__vanish_ghost(struct wq__memory *m, struct wq__entry *e, uint64_t slot);
-void wq__unremember(struct wq__memory *m, struct wq__entry *e);
+void wq__revive(struct wq__memory *m, struct wq__entry *e);
+void wq__remember(struct wq__memory *m, struct wq__entry *e, uint32_t id, int64_t now);
 struct wq__entry *wq__bearer(struct wq__memory *m, uint32_t hash, const void *key, size_t len,
                              uint32_t *id);
 void wq__ask_begin(struct wq__memory *m, struct wq__ask *ask, struct wq__entry *e, const void *key,

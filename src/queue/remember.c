@@ -51,16 +51,24 @@ static void hand_over(struct wq__memory *m, struct wq__entry *from, struct wq__e
 	}
 }
 
-/* A ghost of the key; only if there are any is it worth looking. */
+static bool bears(const struct wq__memory *m, struct wq__entry *e)
+{
+	static const char zero[WQ__LIMIT_ROOM_MAX];
+
+	return wq__entry_failures(e) > 0 ||
+	       (m->limit_room > 0 && memcmp(room_of(m, e), zero, m->limit_room) != 0);
+}
+
+/* The ghost of the key that bears something, of perhaps several; 0: none does. */
 static uint32_t find_ghost(const struct wq__memory *m, uint32_t hash, const void *key, size_t len)
 {
 	wq__place at = wq__table_seek(&m->table, (uint64_t)hash << 32);
 	uint64_t slot;
 
 	while ((slot = at.page->slot[at.index++]) != 0 && (uint32_t)(slot >> 32) == hash) {
-		const struct wq__entry *e = wq__entry_at(m, (uint32_t)slot);
+		struct wq__entry *e = wq__entry_at(m, (uint32_t)slot);
 
-		if (wq__entry_is_ghost(e) && wq__entry_is(e, key, len))
+		if (wq__entry_is_ghost(e) && wq__entry_is(e, key, len) && bears(m, e))
 			return (uint32_t)slot;
 	}
 	return 0;
@@ -104,8 +112,7 @@ static void link_last(struct wq__memory *m, struct wq__entry *e, uint32_t id)
 	m->nmemo++;
 }
 
-/* It becomes something else than remembered. */
-void wq__unremember(struct wq__memory *m, struct wq__entry *e)
+static void unlink_memo(struct wq__memory *m, struct wq__entry *e)
 {
 	uint32_t next = e->u.line.next, prev = e->u.line.prev;
 
@@ -122,20 +129,39 @@ void wq__unremember(struct wq__memory *m, struct wq__entry *e)
 
 static void erase(struct wq__memory *m, struct wq__entry *e, uint32_t id)
 {
-	wq__unremember(m, e);
+	unlink_memo(m, e);
 	wq__forget_key(m, e, (uint64_t)e->hash << 32 | id);
 }
 
 /* A remembered key that has been idle for too long is forgotten. */
-static bool expire(struct wq__memory *m, struct wq__entry *e, uint32_t id, int64_t now)
+static bool forget_idle(struct wq__memory *m, struct wq__entry *e, int64_t now)
 {
-	struct wq__subject s = subject(m, e, now);
-
 	if (now - e->added_ns <= m->limiter->idle_ns)
 		return false;
-	wq__limiter_forget(m->limiter, &s);
+	wq__forget_failures(m, e);
+	if (m->limit_room > 0)
+		memset(room_of(m, e), 0, m->limit_room);
+	return true;
+}
+
+static bool expire(struct wq__memory *m, struct wq__entry *e, uint32_t id, int64_t now)
+{
+	if (!forget_idle(m, e, now))
+		return false;
 	erase(m, e, id);
 	return true;
+}
+
+/* A key that was only remembered, or left over, is about to have a state again. */
+void wq__revive(struct wq__memory *m, struct wq__entry *e)
+{
+	if (e->bits & WQ__CANCELLED) {
+		m->nleft--;
+		return;
+	}
+	if (m->limiter->idle_ns != WQ_NEVER)
+		forget_idle(m, e, wq__now(m));
+	unlink_memo(m, e);
 }
 
 static void trim(struct wq__memory *m, int64_t now)
@@ -150,10 +176,22 @@ static void trim(struct wq__memory *m, int64_t now)
 			erase(m, e, id);
 		} else {
 			/* Its bucket is not full yet; others behind it may be. */
-			wq__unremember(m, e);
+			unlink_memo(m, e);
 			link_last(m, e, id);
 		}
 	}
+}
+
+/* It has no state, and is kept. A ghost or a reminder is the key itself from now on. */
+void wq__remember(struct wq__memory *m, struct wq__entry *e, uint32_t id, int64_t now)
+{
+	wq__entry_set_state(e, 0);
+	e->added_ns = now;
+	/* The order begins anew with it. */
+	if (m->room > m->limit_room)
+		memset((char *)e + wq__entry_room_offset(wq__entry_len(e)), 0,
+		       m->room - m->limit_room);
+	link_last(m, e, id);
 }
 
 /*
@@ -180,21 +218,18 @@ void wq__vanish(struct wq__memory *m, struct wq__entry *e, uint64_t slot)
 		wq__forget_key(m, e, slot);
 		return;
 	}
-	/* A ghost or a reminder is the key itself from now on. The order begins anew with it. */
-	wq__entry_set_state(e, 0);
-	if (m->room > m->limit_room)
-		memset((char *)e + wq__entry_room_offset(wq__entry_len(e)), 0,
-		       m->room - m->limit_room);
-	e->added_ns = now;
 	trim(m, now);
-	link_last(m, e, (uint32_t)slot);
+	wq__remember(m, e, (uint32_t)slot, now);
 }
 
 /* A ghost was popped. What it bears is remembered, unless its key has come again meanwhile. */
 void wq__vanish_ghost(struct wq__memory *m, struct wq__entry *e, uint64_t slot)
 {
+	size_t len = wq__entry_len(e);
+
 	m->nghosts--;
-	if (wq__find(m, e->hash, e->key, wq__entry_len(e)))
+	if (wq__find(m, e->hash, e->key, len) ||
+	    wq__find_copy(m, e->hash, e->key, len, WQ__REMINDER))
 		wq__forget_key(m, e, slot);
 	else
 		wq__vanish(m, e, slot);

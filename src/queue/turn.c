@@ -15,6 +15,8 @@ static int end_cancelled(struct wq__memory *m, const wq_item *item)
 /* It goes to the tail of the line when the hold ends. */
 static void mark(struct wq__memory *m, struct wq__entry *e, int64_t now)
 {
+	if (e->bits & WQ_STATE_WAITING)
+		wq__unwait(m, e);
 	wq__entry_set_state(e, wq__entry_state(e) | WQ_STATE_DIRTY);
 	e->added_ns = now;
 	m->ndirty++;
@@ -29,14 +31,14 @@ static int end_later(struct wq__memory *m, const wq_item *item, struct wq__entry
 {
 	int rc = WQ_MARKED;
 
-	if (due_ns > now)
+	if (e->bits & WQ_STATE_DIRTY)
+		rc = WQ_MERGED;
+	else if (due_ns > now)
 		rc = wq__add_later_known(m, e, item->slot, due_ns, WQ_MIN);
-	else if (e->bits & WQ_STATE_WAITING)
-		wq__unwait(m, e);
 	if (ask)
 		wq__ask_end(m, ask, rc);
-	/* No memory to let it wait: it is not lost for that. One that waits already just does so. */
-	if (rc == WQ_MARKED || (rc == WQ_ENOMEM && !(e->bits & WQ_STATE_WAITING)))
+	/* At once; also if there is no memory to let it wait: it is not lost for that. */
+	if (rc == WQ_MARKED || rc == WQ_ENOMEM)
 		mark(m, e, now);
 	return wq__end_hold(m, item);
 }
@@ -46,8 +48,13 @@ static int leave_over(struct wq__memory *m, const wq_item *item, struct wq__entr
 {
 	if (item->token == m->sample)
 		wq__sample_end(m);
+	/* A shutdown that drops what waits, in several holds, has not come to its copy yet. */
+	if (e->bits & WQ_STATE_WAITING) {
+		wq__unwait(m, e);
+		m->ndropped++;
+	}
 	e->added_ns = e->u.hold.since_ns;
-	wq__entry_set_state(e, WQ__CANCELLED);
+	wq__entry_set_state(e, WQ__CANCELLED | (e->bits & WQ__BESIDE));
 	m->nrunning--;
 	m->nleft++;
 	if (m->flags & (WQ__WATCHED | WQ__GATED))
@@ -115,13 +122,13 @@ static int settle(struct wq__memory *m, wq_item *item, int64_t verdict)
 	}
 	if (!e)
 		return rc;
-	if (wq__unlikely(e->bits & WQ__CANCELLED) && !ends)
-		return end_cancelled(m, item);
 	if (verdict < 0 && !ends)
-		return retry(m, item, e);
+		return e->bits & WQ__CANCELLED ? end_cancelled(m, item) : retry(m, item, e);
 	if (wq__unlikely(wq__bears(m, e)))
 		wq__forget_failures(m, e);
-	return ends ? wq__end_hold(m, item) : again(m, item, e, verdict);
+	if (ends)
+		return wq__end_hold(m, item);
+	return e->bits & WQ__CANCELLED ? end_cancelled(m, item) : again(m, item, e, verdict);
 }
 
 /* A key that died is forgotten and done; if it was added meanwhile, it is in line afresh. */

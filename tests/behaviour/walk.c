@@ -344,7 +344,7 @@ struct pairs {
 	bool come; /* the keys come, instead of going */
 };
 
-static void remind(wq *q, uint32_t n)
+static void remind_key(wq *q, uint32_t n)
 {
 	wq_add_options o = {.after_ns = WQ_HOUR, .policy = WQ_REMIND};
 
@@ -393,10 +393,10 @@ static void walk_sees_a_key_and_its_reminder_once(void **state)
 	for (int last = 0; last < 2; last++) {
 		for (uint32_t i = 0; i < PAIRS; i++) {
 			if (!last)
-				remind(q, i);
+				remind_key(q, i);
 			IS(add_number(q, i), WQ_QUEUED);
 			if (last)
-				remind(q, i);
+				remind_key(q, i);
 		}
 		pairs_are_seen_once(q, false);
 		end_all(q);
