@@ -129,6 +129,15 @@ typedef struct wq_engine {
 	uint32_t (*gate_change)(void *state, wq_gate *gate);
 } wq_engine;
 
+/*
+ * For engines: how long a key has to wait, asked of the limiter in the options, with the failures that
+ * the engine keeps of the key; *failures is raised if the limiter counts. The engine
+ * serialises. Returns nanoseconds >= 0 or WQ_NEVER; WQ_EINVAL (NULL, or too many failures);
+ * WQ_ENOTSUP: the limiter keeps more than that of a key (a bucket for each, decorrelated jitter).
+ */
+WQ_API int64_t wq_engine_ask(wq_limiter *l, const void *key, size_t len, int64_t now_ns,
+                             uint32_t *failures);
+
 #ifdef __cplusplus
 }
 #endif

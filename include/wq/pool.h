@@ -73,7 +73,10 @@ typedef struct wq_pool_options {
 	 * that watches is started only if this is given.
 	 */
 	int64_t limit_ns;
-	/* Called in the watching thread, outside all locks. Optional. */
+	/*
+	 * Called outside all locks, in the watching thread, or in the worker's own if the
+	 * handler ends at that moment. Optional.
+	 */
 	void (*on_overstay)(void *ctx, const wq_overstay *o);
 	uint64_t reserved[6]; /* must be zero */
 } wq_pool_options;

@@ -139,7 +139,7 @@ typedef struct wq_options {
  *   WQ_EINVAL    out is NULL; a reserved word is not zero; name too long;
  *                spin_ns out of range; a clock, allocator or order without
  *                its functions; engine_options without an engine; max_attempts
- *                with a limiter that counts no failures
+ *                above WQ_FAILURES_MAX, or with a limiter that counts no failures
  *   WQ_EVERSION  the engine's table is of another version
  *   WQ_EBUSY     the limiter belongs to another
  *   WQ_ENOMEM

@@ -2,6 +2,7 @@
 #include "limit/limiter.h"
 
 #include <string.h>
+#include <wq/engine.h>
 
 #include "base/alloc.h"
 #include "limit/memo.h"
@@ -175,6 +176,22 @@ int64_t wq__limiter_when(wq_limiter *l, struct wq__subject *s)
 	return delay;
 }
 
+int64_t wq_engine_ask(wq_limiter *l, const void *key, size_t len, int64_t now_ns,
+                      uint32_t *failures)
+{
+	struct wq__subject s = {.key = key, .len = len, .now_ns = now_ns};
+	int64_t delay;
+
+	if (!l || !failures || *failures > WQ_FAILURES_MAX)
+		return WQ_EINVAL;
+	if (wq__limiter_room(l) > 0)
+		return WQ_ENOTSUP;
+	s.failures = *failures;
+	delay = wq__limiter_when(l, &s);
+	*failures = s.failures;
+	return delay;
+}
+
 void wq__limiter_give_back(wq_limiter *l, const struct wq__subject *s)
 {
 	if (l->kind->give_back)
@@ -215,6 +232,9 @@ uint32_t wq__limiter_num_requeues(const wq_limiter *l, const struct wq__subject 
 {
 	uint32_t asked = l->asks ? most_asked(l, s) : 0;
 
+	/* One more is an attempt, and must not wrap. */
+	if (asked == UINT32_MAX)
+		asked--;
 	return asked > s->failures ? asked : s->failures;
 }
 

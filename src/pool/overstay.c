@@ -13,9 +13,9 @@
 static bool make_room(struct wq__worker *w)
 {
 	const wq_allocator *a = &w->pool->allocator;
-	size_t cap = w->item.len < 128 ? 128 : w->item.len;
+	size_t cap = w->item.len < 127 ? 128 : w->item.len + 1;
 
-	if (w->key && w->item.len <= w->key_cap)
+	if (w->key && w->item.len < w->key_cap)
 		return true;
 	wq__overstay_release(w);
 	w->key = wq__alloc(a, cap, 8);
@@ -36,7 +36,8 @@ void wq__overstay_begin(struct wq__worker *w)
 
 	if (!make_room(w))
 		return;
-	memcpy(w->key, w->item.key, w->item.len);
+	/* A NUL follows it. */
+	memcpy(w->key, w->item.key, w->item.len + 1);
 	wq__lock_acquire(&w->lock);
 	w->watched = true;
 	w->reported = false;
@@ -44,11 +45,29 @@ void wq__overstay_begin(struct wq__worker *w)
 	wq__lock_release(&w->lock);
 }
 
+static void report(wq_pool *p, const wq_overstay *o)
+{
+	atomic_fetch_add_explicit(&p->overstayed, 1, memory_order_relaxed);
+	if (p->on_overstay)
+		p->on_overstay(p->ctx, o);
+}
+
+/* One that ends after its time, but before the watcher has looked, reports itself. */
 void wq__overstay_end(struct wq__worker *w)
 {
+	int64_t took = wq_now(w->pool->q) - w->started_ns;
+	bool over;
+
 	wq__lock_acquire(&w->lock);
+	over = w->watched && !w->reported && took >= w->pool->limit_ns;
 	w->watched = false;
 	wq__lock_release(&w->lock);
+	if (over)
+		report(w->pool, &(wq_overstay){.key = w->key,
+		                               .len = w->item.len,
+		                               .attempts = w->item.attempts,
+		                               .worker = w->number,
+		                               .running_ns = took});
 }
 
 /* Copies what is to be reported of the worker; false: nothing, but *next may be earlier. */
@@ -66,8 +85,7 @@ static bool examine(wq_pool *p, struct wq__worker *w, int64_t now, int64_t *next
 	}
 	if (over) {
 		w->reported = true;
-		memcpy(p->key, w->key, w->item.len);
-		p->key[w->item.len] = '\0';
+		memcpy(p->key, w->key, w->item.len + 1);
 		*out = (wq_overstay){.key = p->key,
 		                     .len = w->item.len,
 		                     .attempts = w->item.attempts,
@@ -98,11 +116,8 @@ static void look(void *ctx, const wq_timer_event *event)
 	wq_overstay o;
 
 	*wq__self() = &me;
-	while (find(p, now, &next, &o)) {
-		atomic_fetch_add_explicit(&p->overstayed, 1, memory_order_relaxed);
-		if (p->on_overstay)
-			p->on_overstay(p->ctx, &o);
-	}
+	while (find(p, now, &next, &o))
+		report(p, &o);
 	*wq__self() = NULL;
 	/* Without memory for that it comes by its period, which is late by a limit at most. */
 	wq_timer_reschedule(p->timer, event->id, next);

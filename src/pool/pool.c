@@ -16,12 +16,20 @@
 #include "pool/pool.h"
 #include "time/clock.h"
 
+static const int64_t failed_rest_ns = 100 * WQ_MILLISECOND;
+
 /* ---- a worker ------------------------------------------------------------ */
+
+/* The handler handed the item back itself. */
+static bool is_stale(int settled)
+{
+	return settled == WQ_ESTALE || settled == WQ_EOTHERQUEUE || settled == WQ_EINVAL;
+}
 
 /* The counter of what has become of a key. */
 static _Atomic uint64_t *counter_of(struct wq__worker *w, int64_t verdict, int settled)
 {
-	if (settled < 0)
+	if (is_stale(settled))
 		return &w->stale;
 	if (settled == WQ_DEAD)
 		return &w->dead;
@@ -31,7 +39,8 @@ static _Atomic uint64_t *counter_of(struct wq__worker *w, int64_t verdict, int s
 		return &w->cancelled;
 	if (verdict == WQ_DONE)
 		return &w->done;
-	if (verdict == WQ_DROP)
+	/* Once more, but a queue that is shut does not wait for it. */
+	if (verdict == WQ_DROP || (verdict > 0 && settled == WQ_OK))
 		return &w->dropped;
 	return verdict > 0 ? &w->again : &w->retried;
 }
@@ -43,7 +52,12 @@ static _Atomic uint64_t *counter_of(struct wq__worker *w, int64_t verdict, int s
 static void count(void *worker, int settled)
 {
 	struct wq__worker *w = worker;
-	_Atomic uint64_t *c = counter_of(w, w->verdict, settled);
+	_Atomic uint64_t *c;
+
+	/* The engine failed: it is tried again. */
+	if (settled < 0 && !is_stale(settled))
+		return;
+	c = counter_of(w, w->verdict, settled);
 
 	atomic_store_explicit(c, atomic_load_explicit(c, memory_order_relaxed) + 1,
 	                      memory_order_relaxed);
@@ -61,24 +75,28 @@ static void add_counts(const struct wq__worker *w, wq_pool_counts *sum)
 	sum->stale += atomic_load_explicit(&w->stale, memory_order_relaxed);
 }
 
-/* Turn after turn, until the gate changes or the queue is at its end: which of them. */
+/*
+ * Turn after turn, until the gate changes, the queue is at its end, or the
+ * engine fails: which of them. What the worker holds then is settled next time.
+ */
 static int work(struct wq__worker *w, uint32_t seen)
 {
 	wq_pool *p = w->pool;
 	wq_turn t = {
 	    .gate = &p->gate, .seen = seen, .deadline_ns = WQ_NEVER, .on_settled = count, .arg = w};
-	bool held = false;
 	int rc;
 
 	for (;;) {
-		t.steps = WQ_TURN_GET | (held ? WQ_TURN_SETTLE : 0);
+		t.steps = WQ_TURN_GET | (w->holds ? WQ_TURN_SETTLE : 0);
 		t.verdict = w->verdict;
 		rc = wq__settle_next(p->q, &w->item, &t);
-		held = rc == WQ_OK;
-		if (rc == WQ_EINTERRUPTED || rc == WQ_ESHUTDOWN)
+		if (w->holds && t.settled < 0 && !is_stale(t.settled))
+			return t.settled;
+		w->holds = rc == WQ_OK;
+		if (rc < 0 && !is_stale(rc))
 			return rc;
-		if (!held)
-			continue; /* the handler handed the item back itself */
+		if (!w->holds)
+			continue;
 		atomic_store_explicit(&w->busy, true, memory_order_relaxed);
 		if (p->limit_ns > 0)
 			wq__overstay_begin(w);
@@ -89,16 +107,17 @@ static int work(struct wq__worker *w, uint32_t seen)
 	}
 }
 
-/* Paused: sleep until something changes. The lock is held before and after. */
-static void rest(struct wq__worker *w)
+/* Sleep until something changes, or until then. The lock is held before and after. */
+static void rest(struct wq__worker *w, int64_t until_ns)
 {
 	wq_pool *p = w->pool;
 
 	wq__parker_init(&w->parker);
 	w->resting = true;
 	wq__lock_release(&p->lock);
-	wq__parker_sleep(&w->parker, WQ_NEVER);
+	wq__parker_sleep(&w->parker, until_ns);
 	wq__lock_acquire(&p->lock);
+	w->resting = false;
 }
 
 static void run(void *arg)
@@ -115,12 +134,16 @@ static void run(void *arg)
 	while (rc != WQ_ESHUTDOWN && !p->stopped && p->nworkers <= p->wanted) {
 		uint32_t seen = p->seen;
 
-		if (p->paused) {
-			rest(w);
+		if (p->paused || rc == WQ_EIO) {
+			/* An engine that fails is left alone for a while. */
+			rest(w, p->paused ? WQ_NEVER : wq__clock_now() + failed_rest_ns);
+			rc = WQ_OK;
 			continue;
 		}
 		wq__lock_release(&p->lock);
 		rc = work(w, seen);
+		if (rc != WQ_EINTERRUPTED && rc != WQ_ESHUTDOWN)
+			rc = WQ_EIO;
 		wq__lock_acquire(&p->lock);
 	}
 	/* It counts as gone, so that no other leaves in its place; its thread has yet to end. */
@@ -168,29 +191,26 @@ static void resume_link(struct wq__pool_link *link)
 	wq__lock_release(&p->lock);
 }
 
-/* The smallest number that no worker has. */
-static uint32_t free_number(const wq_pool *p)
+/* Where the smallest number is missing: the list is in their order. */
+static struct wq__worker **first_gap(wq_pool *p, uint32_t *number)
 {
-	for (uint32_t number = 0;; number++) {
-		const struct wq__worker *w = p->workers;
+	struct wq__worker **at = &p->workers;
 
-		while (w && w->number != number)
-			w = w->next;
-		if (!w)
-			return number;
-	}
+	for (*number = 0; *at && (*at)->number == *number; ++*number)
+		at = &(*at)->next;
+	return at;
 }
 
 static int add_worker(wq_pool *p)
 {
-	struct wq__worker *w = wq__alloc(&p->allocator, sizeof *w, 64);
+	struct wq__worker *w = wq__alloc(&p->allocator, sizeof *w, 64), **at;
 	char name[16];
 
 	if (!w)
 		return WQ_ENOMEM;
 	memset(w, 0, sizeof *w);
 	w->pool = p;
-	w->number = free_number(p);
+	at = first_gap(p, &w->number);
 	w->handling = (struct wq__handling){.item = &w->item, .pool = p};
 	wq__lock_init(&w->lock);
 	snprintf(name, sizeof name, "%.10s-%u", p->name, w->number);
@@ -199,8 +219,8 @@ static int add_worker(wq_pool *p)
 		wq__free(&p->allocator, w, sizeof *w);
 		return WQ_EIO;
 	}
-	w->next = p->workers;
-	p->workers = w;
+	w->next = *at;
+	*at = w;
 	p->nworkers++;
 	p->nthreads++;
 	return WQ_OK;

@@ -16,6 +16,7 @@ struct wq__worker {
 	wq__thread thread;            /* I */
 	struct wq__handling handling; /* I */
 	wq_item item;                 /* W */
+	bool holds;                   /* W: the item is to be settled */
 	int64_t verdict;              /* W: of the handler, on this item */
 	/* A, relaxed: written by its own thread alone. */
 	_Atomic uint64_t done, retried, again, dropped, dead, left, cancelled, stale;
@@ -62,7 +63,7 @@ struct wq_pool {
 	bool clock_watched;
 	wq_timer *timer;             /* NULL: no limit */
 	char *key;                   /* the watcher's copy of a key; its thread's own */
-	_Atomic uint64_t overstayed; /* A, relaxed: written by the watcher alone */
+	_Atomic uint64_t overstayed; /* A, relaxed */
 	char name[16];
 };
 

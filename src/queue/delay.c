@@ -190,7 +190,7 @@ void wq__promote(struct wq__memory *m, int64_t until)
 	m->due_left = pop == WQ__AGENDA_AGAIN;
 	look_ahead(m);
 	/* What was left may have been dead. */
-	if (m->flags & WQ__WATCHED && wq__idle(m))
+	if (m->flags & (WQ__WATCHED | WQ__GATED) && wq__idle(m))
 		wq__watch_hold_end(m, 0, WQ__ENDED, false);
 }
 
@@ -282,6 +282,9 @@ void wq__drop_waiting(struct wq__memory *m)
 		wq__breathe(m);
 	}
 	drop_never(m);
+	/* Some of it may have been due, and the last thing that kept the queue from being idle. */
+	if (m->flags & (WQ__WATCHED | WQ__GATED) && wq__idle(m))
+		wq__watch_hold_end(m, 0, WQ__ENDED, false);
 }
 
 /* ---- add_with ------------------------------------------------------------ */
@@ -395,6 +398,9 @@ static int add_limited(struct wq__memory *m, uint32_t hash, const void *key, siz
 
 	wq__ask_begin(m, &ask, e, key, len, now);
 	due = wq_time_add(now, ask.delay_ns);
+	/* What has come due since stands before it. */
+	if (due <= now)
+		wq__tick(m);
 	if (due <= now)
 		rc = known ? wq__add_known(m, e, id) : wq__add_locked(m, hash, key, len);
 	else if (known)

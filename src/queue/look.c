@@ -9,6 +9,8 @@
 
 #include "queue/memory.h"
 
+enum { LOOK_MAX = 1000 }; /* hashes that a batch passes by, at most */
+
 int64_t wq__mem_len(void *state)
 {
 	struct wq__memory *m = state;
@@ -109,10 +111,14 @@ static uint64_t batch_fill(struct wq__memory *m, struct batch *b, uint64_t from)
 	int64_t now = wq__now(m);
 	uint64_t slot, hash = UINT64_MAX;
 	size_t before = 0; /* keys of smaller hashes */
+	size_t looked = 0;
 
 	b->n = b->used = 0;
 	while ((slot = wq__iter_next(&it)) != 0) {
 		if (slot >> 32 != hash) {
+			/* Those that are only remembered are not shown, and may be very many. */
+			if (++looked > LOOK_MAX)
+				return slot >> 32 << 32;
 			hash = slot >> 32;
 			before = b->n;
 		}

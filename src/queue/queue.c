@@ -43,6 +43,8 @@ static int check_options(const wq_options *o)
 		return WQ_EINVAL;
 	if (o->order && (!o->order->push || !o->order->pop || o->order->room > WQ_ORDER_ROOM_MAX))
 		return WQ_EINVAL;
+	if (o->max_attempts > WQ_FAILURES_MAX)
+		return WQ_EINVAL;
 	if (o->max_attempts > 0 && !o->limiter->counts && !o->limiter->asks)
 		return WQ_EINVAL;
 	if (o->engine &&
