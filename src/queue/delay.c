@@ -282,9 +282,6 @@ void wq__drop_waiting(struct wq__memory *m)
 		wq__breathe(m);
 	}
 	drop_never(m);
-	/* Some of it may have been due, and the last thing that kept the queue from being idle. */
-	if (m->flags & (WQ__WATCHED | WQ__GATED) && wq__idle(m))
-		wq__watch_hold_end(m, 0, WQ__ENDED, false);
 }
 
 /* ---- add_with ------------------------------------------------------------ */

@@ -174,6 +174,9 @@ static void shut(struct wq__memory *m, enum wq_waiting waiting)
 	}
 	if (waiting != WQ_WAITING_WAIT && !WQ__BUG(DROP_FORGETS))
 		wq__drop_waiting(m);
+	/* Some of that may have been due, and the last thing that kept the queue from being idle. */
+	if (m->flags & (WQ__WATCHED | WQ__GATED) && wq__idle(m))
+		wq__watch_hold_end(m, 0, WQ__ENDED, false);
 }
 
 int wq__mem_shutdown(void *state)
