@@ -32,6 +32,8 @@ static wq_limiter *make(const wq_allocator *a, const struct wq__limiter_kind *ki
 		return wq__limiter_error(WQ_ENOMEM);
 	memset(l, 0, size_of(nparts));
 	l->kind = kind;
+	l->forgets = kind->forget != NULL;
+	l->gives_back = kind->give_back != NULL;
 	l->idle_ns = WQ_NEVER;
 	l->allocator = *a;
 	wq__lock_init(&l->lock);
@@ -66,6 +68,8 @@ static void adopt(wq_limiter *l, wq_limiter *part)
 {
 	l->counts |= part->counts;
 	l->asks |= part->asks;
+	l->forgets |= part->forgets;
+	l->gives_back |= part->gives_back;
 	if (part->idle_ns < l->idle_ns)
 		l->idle_ns = part->idle_ns;
 	/* It has no keys of its own any more. */
@@ -197,7 +201,8 @@ void wq__limiter_give_back(wq_limiter *l, const struct wq__subject *s)
 	if (l->kind->give_back)
 		l->kind->give_back(l, s);
 	for (uint32_t i = 0; i < l->nparts; i++)
-		wq__limiter_give_back(l->part[i], s);
+		if (l->part[i]->gives_back)
+			wq__limiter_give_back(l->part[i], s);
 }
 
 static void forget_parts(wq_limiter *l, const struct wq__subject *s)
@@ -211,7 +216,8 @@ static void forget_parts(wq_limiter *l, const struct wq__subject *s)
 void wq__limiter_forget(wq_limiter *l, struct wq__subject *s)
 {
 	s->failures = 0;
-	forget_parts(l, s);
+	if (l->forgets)
+		forget_parts(l, s);
 }
 
 static uint32_t most_asked(const wq_limiter *l, const struct wq__subject *s)

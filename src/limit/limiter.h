@@ -51,6 +51,8 @@ struct wq_limiter {
 	bool given;            /* belongs to another */
 	bool counts;           /* I: it or a part counts failures */
 	bool asks;             /* I: it or a part is the user's, and has to be asked */
+	bool forgets;          /* I: it or a part wants to be told to forget, beyond the count */
+	bool gives_back;       /* I: it or a part wants to be told that its answer was needless */
 	uint32_t room;         /* I: bytes of its own a key, a multiple of 8 */
 	uint32_t room_at;      /* where in the key's room; set by wq__limiter_take() */
 	int64_t idle_ns;       /* I: forget a key that is idle for longer; WQ_NEVER: never */

@@ -134,16 +134,15 @@ static bool is_stopped(struct loop *p)
 }
 
 /* False: the loop is stopped. */
-static bool work_on(struct lane *l, uint64_t chunk)
+static bool work_on(struct loop *p, uint64_t chunk, int64_t *worked)
 {
-	struct loop *p = l->loop;
 	size_t from = (size_t)chunk * p->chunk;
 	size_t to = p->pieces - from < p->chunk ? p->pieces : from + p->chunk;
 
 	for (size_t i = from; i < to; i++) {
 		if (is_stopped(p))
 			return false;
-		l->worked++;
+		++*worked;
 		if (p->fn(p->ctx, i) != 0)
 			atomic_store_explicit(&p->stopped, 1, memory_order_relaxed);
 	}
@@ -153,13 +152,16 @@ static bool work_on(struct lane *l, uint64_t chunk)
 static void run(void *arg)
 {
 	struct lane *l = arg;
+	int64_t worked =
+	    0; /* not in the lane: a store beside the locked word would slow that down */
 	uint64_t chunk;
+	bool go_on = true;
 
 	do {
-		while (take(l, &chunk))
-			if (!work_on(l, chunk))
-				return;
-	} while (steal(l));
+		while (go_on && take(l, &chunk))
+			go_on = work_on(l->loop, chunk, &worked);
+	} while (go_on && steal(l));
+	l->worked = worked;
 }
 
 static bool options_ok(const wq_parallel_options *o)

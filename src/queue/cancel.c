@@ -148,7 +148,8 @@ int wq__mem_reschedule(void *state, const void *key, size_t len, int64_t due_ns)
 	if (!id || !(wq__entry_at(m, id)->bits & WQ_STATE_WAITING))
 		id = wq__find_copy(m, hash, key, len, WQ__REMINDER);
 	if (id)
-		rc = wq__rewait(m, wq__entry_at(m, id), (uint64_t)hash << 32 | id, due_ns);
+		rc = wq__rewait(m, wq__entry_at(m, id), (uint64_t)hash << 32 | id, due_ns,
+		                wq__now(m));
 	/* It may be due at once, or earlier than the leader sleeps, or never. */
 	wq__tick(m);
 	if (m->flags & WQ__PATIENT)

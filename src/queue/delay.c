@@ -9,7 +9,7 @@
  * key that is added becomes a reference due now, so adds stay short; all other
  * calls that have to know what is due move the rest first, in several holds.
  */
-#include "queue/memory.h"
+#include "queue/ask.h"
 
 /* References moved in one hold of the lock; tests make a few of them a burst. */
 #ifndef WQ__PROMOTE_MAX
@@ -54,10 +54,12 @@ static bool alive(const void *owner, wq__ref ref)
 }
 
 /* It waits from now on. False: out of memory, and nothing has changed. */
-bool wq__begin_wait(struct wq__memory *m, struct wq__entry *e, uint64_t slot, int64_t due_ns)
+bool wq__begin_wait(struct wq__memory *m, struct wq__entry *e, uint64_t slot, int64_t due_ns,
+                    int64_t now)
 {
-	if (due_ns != WQ_NEVER && wq__agenda_insert(&m->agenda, wq__now(m),
-	                                            (wq__ref){.due_ns = due_ns, .what = slot}) < 0)
+	wq__ref ref = {.due_ns = due_ns, .what = slot};
+
+	if (due_ns != WQ_NEVER && wq__agenda_insert(&m->agenda, now, ref) < 0)
 		return false;
 	wq__entry_set_state(e, wq__entry_state(e) | WQ_STATE_WAITING);
 	e->added_ns = due_ns;
@@ -85,13 +87,14 @@ void wq__unwait(struct wq__memory *m, struct wq__entry *e)
 }
 
 /* It waits for another time. */
-int wq__rewait(struct wq__memory *m, struct wq__entry *e, uint64_t slot, int64_t due_ns)
+int wq__rewait(struct wq__memory *m, struct wq__entry *e, uint64_t slot, int64_t due_ns,
+               int64_t now)
 {
 	int64_t old = e->added_ns;
 
 	if (due_ns == old)
 		return WQ_MOVED;
-	if (!wq__begin_wait(m, e, slot, due_ns))
+	if (!wq__begin_wait(m, e, slot, due_ns, now))
 		return WQ_ENOMEM;
 	m->nwaiting--;
 	if (old == WQ_NEVER)
@@ -111,7 +114,7 @@ void wq__line_up(struct wq__memory *m, struct wq__entry *e, uint32_t id, int64_t
 		int64_t added = e->added_ns;
 
 		wq__entry_set_state(e, wq__entry_state(e) & WQ__BESIDE);
-		if (wq__begin_wait(m, e, (uint64_t)e->hash << 32 | id, now))
+		if (wq__begin_wait(m, e, (uint64_t)e->hash << 32 | id, now, now))
 			return;
 		e->added_ns = added;
 	}
@@ -288,19 +291,19 @@ void wq__drop_waiting(struct wq__memory *m)
 
 /* A copy waits already. */
 static int merge(struct wq__memory *m, struct wq__entry *e, uint64_t slot, int64_t due_ns,
-                 enum wq_policy policy)
+                 enum wq_policy policy, int64_t now)
 {
 	int64_t old = e->added_ns;
 
 	if (policy == WQ_KEEP || (policy == WQ_MAX && due_ns <= old) ||
 	    ((policy == WQ_MIN || policy == WQ_REMIND) && due_ns >= old))
 		return WQ_KEPT;
-	return wq__rewait(m, e, slot, due_ns);
+	return wq__rewait(m, e, slot, due_ns, now);
 }
 
 /* A new entry that waits: the key, or its reminder beside `key`. */
 static int wait_new(struct wq__memory *m, uint32_t hash, const void *key, size_t len,
-                    int64_t due_ns, unsigned apart, uint32_t beside)
+                    int64_t due_ns, unsigned apart, uint32_t beside, int64_t now)
 {
 	struct wq__entry *e;
 	uint64_t slot;
@@ -318,7 +321,7 @@ static int wait_new(struct wq__memory *m, uint32_t hash, const void *key, size_t
 	e->bits |= (uint8_t)apart;
 	if (wq__table_insert(&m->table, wq__table_seek(&m->table, slot), slot) < 0)
 		goto no_slot;
-	if (!wq__begin_wait(m, e, slot, due_ns))
+	if (!wq__begin_wait(m, e, slot, due_ns, now))
 		goto no_wait;
 	if (beside)
 		wq__pair(m, e, wq__entry_at(m, beside));
@@ -337,13 +340,13 @@ no_slot:
 
 /* A key that was only remembered waits from now on, as itself or as its reminder. */
 static int wait_again(struct wq__memory *m, struct wq__entry *e, uint64_t slot, int64_t due_ns,
-                      unsigned apart)
+                      unsigned apart, int64_t now)
 {
 	if (wq__full(m))
 		return WQ_EFULL;
 	wq__revive(m, e);
-	if (!wq__begin_wait(m, e, slot, due_ns)) {
-		wq__remember(m, e, (uint32_t)slot, wq__now(m));
+	if (!wq__begin_wait(m, e, slot, due_ns, now)) {
+		wq__remember(m, e, (uint32_t)slot, now);
 		return WQ_ENOMEM;
 	}
 	e->bits |= (uint8_t)apart;
@@ -352,34 +355,34 @@ static int wait_again(struct wq__memory *m, struct wq__entry *e, uint64_t slot, 
 
 /* The copy that the policy is about is there. */
 int wq__add_later_known(struct wq__memory *m, struct wq__entry *e, uint64_t slot, int64_t due_ns,
-                        enum wq_policy policy)
+                        enum wq_policy policy, int64_t now)
 {
 	if (e->bits & WQ_STATE_WAITING)
-		return merge(m, e, slot, due_ns, policy);
+		return merge(m, e, slot, due_ns, policy, now);
 	if (e->bits & (WQ_STATE_QUEUED | WQ_STATE_DIRTY)) {
 		if (e->bits & WQ_STATE_QUEUED && m->order.touch)
 			m->order.touch(m->order.ctx, &e->u.node);
 		return WQ_MERGED;
 	}
 	if (wq__entry_absent(e))
-		return wait_again(m, e, slot, due_ns, 0);
-	return wq__begin_wait(m, e, slot, due_ns) ? WQ_WAITING : WQ_ENOMEM;
+		return wait_again(m, e, slot, due_ns, 0, now);
+	return wq__begin_wait(m, e, slot, due_ns, now) ? WQ_WAITING : WQ_ENOMEM;
 }
 
 static int add_later(struct wq__memory *m, uint32_t hash, const void *key, size_t len,
-                     int64_t due_ns, enum wq_policy policy)
+                     int64_t due_ns, enum wq_policy policy, int64_t now)
 {
 	unsigned apart = policy == WQ_REMIND ? WQ__REMINDER : 0;
 	uint32_t id = wq__find_copy(m, hash, key, len, apart), other;
 
 	if (id)
 		return wq__add_later_known(m, wq__entry_at(m, id), (uint64_t)hash << 32 | id,
-		                           due_ns, policy);
+		                           due_ns, policy, now);
 	other = wq__find_copy(m, hash, key, len, apart ^ WQ__REMINDER);
 	if (other && wq__entry_absent(wq__entry_at(m, other)))
 		return wait_again(m, wq__entry_at(m, other), (uint64_t)hash << 32 | other, due_ns,
-		                  apart);
-	return wait_new(m, hash, key, len, due_ns, apart, other);
+		                  apart, now);
+	return wait_new(m, hash, key, len, due_ns, apart, other, now);
 }
 
 /* As long from now as the limiter says: one look-up, if the key is there. */
@@ -401,9 +404,9 @@ static int add_limited(struct wq__memory *m, uint32_t hash, const void *key, siz
 	if (due <= now)
 		rc = known ? wq__add_known(m, e, id) : wq__add_locked(m, hash, key, len);
 	else if (known)
-		rc = wq__add_later_known(m, e, (uint64_t)hash << 32 | id, due, policy);
+		rc = wq__add_later_known(m, e, (uint64_t)hash << 32 | id, due, policy, now);
 	else
-		rc = add_later(m, hash, key, len, due, policy);
+		rc = add_later(m, hash, key, len, due, policy, now);
 	if (rc < 0) {
 		wq__ask_undo(m, &ask);
 		return rc;
@@ -433,9 +436,11 @@ int wq__mem_add_with(void *state, const void *key, size_t len, const wq_add_opti
 	wq__lock_acquire(&m->lock);
 	now = wq__now(m);
 	due = o->limited ? WQ_NEVER : o->at_ns > 0 ? o->at_ns : wq_time_add(now, o->after_ns);
-	wq__promote_all(m);
-	/* That may have taken a while. */
-	now = wq__now(m);
+	if (m->flags & WQ__TIMED && m->next_due_ns <= now) {
+		wq__promote_all(m);
+		/* That may have taken a while. */
+		now = wq__now(m);
+	}
 	if (m->flags & WQ__SHUT) {
 		wq__lock_release(&m->lock);
 		return WQ_ESHUTDOWN;
@@ -445,7 +450,7 @@ int wq__mem_add_with(void *state, const void *key, size_t len, const wq_add_opti
 		return wq__mem_add(m, key, len);
 	}
 	rc = o->limited ? add_limited(m, hash, key, len, o->policy, now)
-	                : add_later(m, hash, key, len, due, o->policy);
+	                : add_later(m, hash, key, len, due, o->policy, now);
 	wq__pick_many(m, &wakes);
 	w = wq__lead(m);
 	wq__lock_release(&m->lock);

@@ -19,6 +19,7 @@
 #include <wq/queue.h>
 
 #include "base/compiler.h"
+#include "base/hash.h"
 
 struct wq__entry {
 	union {
@@ -113,9 +114,23 @@ static inline void wq__entry_init(struct wq__entry *e, uint32_t hash, const void
 	e->key[len] = '\0';
 }
 
+/* Keys of common lengths are compared by words, which may overlap. */
 static inline int wq__entry_is(const struct wq__entry *e, const void *key, size_t len)
 {
-	return wq__entry_len(e) == len && (len == 0 || memcmp(e->key, key, len) == 0);
+	const unsigned char *a = (const unsigned char *)e->key, *b = key;
+
+	if (wq__entry_len(e) != len)
+		return 0;
+	if (len < 8 || len > 32)
+		return len == 0 || memcmp(a, b, len) == 0;
+
+	uint64_t differ =
+	    (wq__load64(a) ^ wq__load64(b)) | (wq__load64(a + len - 8) ^ wq__load64(b + len - 8));
+
+	if (len > 16)
+		differ |= (wq__load64(a + 8) ^ wq__load64(b + 8)) |
+		          (wq__load64(a + len - 16) ^ wq__load64(b + len - 16));
+	return differ == 0;
 }
 
 static inline int wq__entry_is_ghost(const struct wq__entry *e)

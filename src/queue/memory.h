@@ -149,14 +149,6 @@ int wq__add_locked(struct wq__memory *m, uint32_t hash, const void *key, size_t 
 int wq__add_known(struct wq__memory *m, struct wq__entry *e, uint32_t id);
 
 /* remember.c */
-/* A question to the limiter, of which the answer is stored or undone. */
-struct wq__ask {
-	struct wq__entry *entry; /* that it is about; NULL: none bears anything yet */
-	struct wq__subject s;
-	int64_t delay_ns; /* the answer */
-	int64_t before[WQ__LIMIT_ROOM_MAX / 8];
-};
-
 int wq__mem_forget(void *state, const wq_item *item, const void *key, size_t len);
 int64_t wq__mem_num_requeues(void *state, const wq_item *item, const void *key, size_t len);
 void wq__inherit(struct wq__memory *m, struct wq__entry *e, uint32_t beside);
@@ -166,11 +158,6 @@ void wq__revive(struct wq__memory *m, struct wq__entry *e);
 void wq__remember(struct wq__memory *m, struct wq__entry *e, uint32_t id, int64_t now);
 struct wq__entry *wq__bearer(struct wq__memory *m, uint32_t hash, const void *key, size_t len,
                              uint32_t *id);
-void wq__ask_begin(struct wq__memory *m, struct wq__ask *ask, struct wq__entry *e, const void *key,
-                   size_t len, int64_t now);
-void wq__ask_store(struct wq__memory *m, const struct wq__ask *ask, struct wq__entry *e);
-void wq__ask_undo(struct wq__memory *m, const struct wq__ask *ask);
-void wq__ask_end(struct wq__memory *m, const struct wq__ask *ask, int outcome);
 uint32_t wq__requeues_of(const struct wq__memory *m, struct wq__entry *e);
 void wq__forget_failures(struct wq__memory *m, struct wq__entry *e);
 
@@ -186,10 +173,12 @@ bool wq__ready(struct wq__memory *m);
 void wq__merge_reminder(struct wq__memory *m, const struct wq__entry *e);
 void wq__drop_waiting(struct wq__memory *m);
 void wq__unwait(struct wq__memory *m, struct wq__entry *e);
-int wq__rewait(struct wq__memory *m, struct wq__entry *e, uint64_t slot, int64_t due_ns);
-bool wq__begin_wait(struct wq__memory *m, struct wq__entry *e, uint64_t slot, int64_t due_ns);
+int wq__rewait(struct wq__memory *m, struct wq__entry *e, uint64_t slot, int64_t due_ns,
+               int64_t now);
+bool wq__begin_wait(struct wq__memory *m, struct wq__entry *e, uint64_t slot, int64_t due_ns,
+                    int64_t now);
 int wq__add_later_known(struct wq__memory *m, struct wq__entry *e, uint64_t slot, int64_t due_ns,
-                        enum wq_policy policy);
+                        enum wq_policy policy, int64_t now);
 struct wq__waiter *wq__lead(struct wq__memory *m);
 void wq__line_up(struct wq__memory *m, struct wq__entry *e, uint32_t id, int64_t now);
 

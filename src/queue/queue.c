@@ -205,7 +205,10 @@ int wq_add_at(wq *q, const void *key, size_t len, int64_t due_ns)
 
 int wq_add_limited(wq *q, const void *key, size_t len)
 {
-	return wq_add_with(q, key, len, &(wq_add_options){.limited = 1});
+	static const wq_add_options limited = {.limited = 1};
+	int rc = check_key(q, key, len);
+
+	return rc == WQ_OK ? q->engine->add_with(q->state, key, len, &limited) : rc;
 }
 
 int wq_forget(wq *q, const void *key, size_t len)

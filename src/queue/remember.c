@@ -12,31 +12,15 @@
  */
 #include <string.h>
 
-#include "queue/memory.h"
+#include "queue/ask.h"
 
 enum { TRIM = 2 }; /* looked at whenever one is remembered: faster than they come */
 
 /* ---- what an entry bears ------------------------------------------------- */
 
-static void *room_of(const struct wq__memory *m, struct wq__entry *e)
-{
-	return (char *)e + wq__entry_room_offset(wq__entry_len(e)) + (m->room - m->limit_room);
-}
-
-static struct wq__subject subject(const struct wq__memory *m, struct wq__entry *e, int64_t now)
-{
-	return (struct wq__subject){
-	    .key = e->key,
-	    .len = wq__entry_len(e),
-	    .now_ns = now,
-	    .failures = wq__entry_failures(e),
-	    .room = m->limit_room > 0 ? room_of(m, e) : NULL,
-	};
-}
-
 static bool blank(const struct wq__memory *m, struct wq__entry *e, int64_t now)
 {
-	struct wq__subject s = subject(m, e, now);
+	struct wq__subject s = wq__subject_of(m, e, now);
 
 	return wq__limiter_blank(m->limiter, &s);
 }
@@ -46,8 +30,8 @@ static void hand_over(struct wq__memory *m, struct wq__entry *from, struct wq__e
 	wq__entry_set_failures(to, wq__entry_failures(from));
 	wq__entry_set_failures(from, 0);
 	if (m->limit_room > 0) {
-		memcpy(room_of(m, to), room_of(m, from), m->limit_room);
-		memset(room_of(m, from), 0, m->limit_room);
+		memcpy(wq__limit_room_of(m, to), wq__limit_room_of(m, from), m->limit_room);
+		memset(wq__limit_room_of(m, from), 0, m->limit_room);
 	}
 }
 
@@ -56,7 +40,7 @@ static bool bears(const struct wq__memory *m, struct wq__entry *e)
 	static const char zero[WQ__LIMIT_ROOM_MAX];
 
 	return wq__entry_failures(e) > 0 ||
-	       (m->limit_room > 0 && memcmp(room_of(m, e), zero, m->limit_room) != 0);
+	       (m->limit_room > 0 && memcmp(wq__limit_room_of(m, e), zero, m->limit_room) != 0);
 }
 
 /* The ghost of the key that bears something, of perhaps several; 0: none does. */
@@ -74,15 +58,23 @@ static uint32_t find_ghost(const struct wq__memory *m, uint32_t hash, const void
 	return 0;
 }
 
-static uint32_t find_bearer(const struct wq__memory *m, uint32_t hash, const void *key, size_t len)
+static wq__cold uint32_t find_apart(const struct wq__memory *m, uint32_t hash, const void *key,
+                                    size_t len)
 {
-	uint32_t id = wq__find(m, hash, key, len);
+	uint32_t id = 0;
 
-	if (!id && (m->nwaiting > 0))
+	if (m->nwaiting > 0)
 		id = wq__find_copy(m, hash, key, len, WQ__REMINDER);
 	if (!id && m->nghosts > 0)
 		id = find_ghost(m, hash, key, len);
 	return id;
+}
+
+static uint32_t find_bearer(const struct wq__memory *m, uint32_t hash, const void *key, size_t len)
+{
+	uint32_t id = wq__find(m, hash, key, len);
+
+	return wq__likely(id) ? id : find_apart(m, hash, key, len);
 }
 
 /* A new entry of a key: what another one bears is its now. A reminder leaves it to the key. */
@@ -140,7 +132,7 @@ static bool forget_idle(struct wq__memory *m, struct wq__entry *e, int64_t now)
 		return false;
 	wq__forget_failures(m, e);
 	if (m->limit_room > 0)
-		memset(room_of(m, e), 0, m->limit_room);
+		memset(wq__limit_room_of(m, e), 0, m->limit_room);
 	return true;
 }
 
@@ -235,60 +227,23 @@ void wq__vanish_ghost(struct wq__memory *m, struct wq__entry *e, uint64_t slot)
 		wq__vanish(m, e, slot);
 }
 
-/* ---- asking the limiter -------------------------------------------------- */
-
-void wq__ask_begin(struct wq__memory *m, struct wq__ask *ask, struct wq__entry *e, const void *key,
-                   size_t len, int64_t now)
-{
-	ask->entry = e;
-	if (e) {
-		ask->s = subject(m, e, now);
-		if (m->limit_room > 0)
-			memcpy(ask->before, ask->s.room, m->limit_room);
-	} else {
-		ask->s = (struct wq__subject){.key = key,
-		                              .len = len,
-		                              .now_ns = now,
-		                              .room = ask->before};
-		memset(ask->before, 0, m->limit_room);
-	}
-	ask->delay_ns = wq__limiter_when(m->limiter, &ask->s);
-}
-
-void wq__ask_store(struct wq__memory *m, const struct wq__ask *ask, struct wq__entry *e)
-{
-	wq__entry_set_failures(e, ask->s.failures);
-	/* If there was an entry, its room was changed in place, and was inherited with it. */
-	if (m->limit_room > 0 && !ask->entry)
-		memcpy(room_of(m, e), ask->s.room, m->limit_room);
-}
-
-void wq__ask_undo(struct wq__memory *m, const struct wq__ask *ask)
-{
-	wq__limiter_give_back(m->limiter, &ask->s);
-	if (m->limit_room > 0 && ask->entry)
-		memcpy(ask->s.room, ask->before, m->limit_room);
-}
-
-/* The outcome of what was asked for: did the key need what was reserved? */
-void wq__ask_end(struct wq__memory *m, const struct wq__ask *ask, int outcome)
-{
-	if (outcome == WQ_MERGED || outcome == WQ_KEPT)
-		wq__limiter_give_back(m->limiter, &ask->s);
-}
-
 uint32_t wq__requeues_of(const struct wq__memory *m, struct wq__entry *e)
 {
-	struct wq__subject s = subject(m, e, 0);
+	struct wq__subject s;
 
+	if (!m->limiter->asks)
+		return wq__entry_failures(e);
+	s = wq__subject_of(m, e, 0);
 	return wq__limiter_num_requeues(m->limiter, &s);
 }
 
 void wq__forget_failures(struct wq__memory *m, struct wq__entry *e)
 {
-	struct wq__subject s = subject(m, e, 0);
+	if (m->limiter->forgets) {
+		struct wq__subject s = wq__subject_of(m, e, 0);
 
-	wq__limiter_forget(m->limiter, &s);
+		wq__limiter_forget(m->limiter, &s);
+	}
 	wq__entry_set_failures(e, 0);
 }
 

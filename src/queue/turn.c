@@ -2,7 +2,7 @@
  * The ends of a hold that are more than done: retry, once more later, give up;
  * and a worker's turn, which is such an end and the next Get under one lock.
  */
-#include "queue/memory.h"
+#include "queue/ask.h"
 
 /* The hold ends; a cancelled one says so, unless the key comes back by a later add. */
 static int end_cancelled(struct wq__memory *m, const wq_item *item)
@@ -34,7 +34,7 @@ static int end_later(struct wq__memory *m, const wq_item *item, struct wq__entry
 	if (e->bits & WQ_STATE_DIRTY)
 		rc = WQ_MERGED;
 	else if (due_ns > now)
-		rc = wq__add_later_known(m, e, item->slot, due_ns, WQ_MIN);
+		rc = wq__add_later_known(m, e, item->slot, due_ns, WQ_MIN, now);
 	if (ask)
 		wq__ask_end(m, ask, rc);
 	/* At once; also if there is no memory to let it wait: it is not lost for that. */
