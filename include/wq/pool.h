@@ -75,7 +75,7 @@ typedef struct wq_pool_options {
 	int64_t limit_ns;
 	/*
 	 * Called outside all locks, in the watching thread, or in the worker's own if the
-	 * handler ends at that moment. Optional.
+	 * handler ends at that moment; so in several at once. Optional.
 	 */
 	void (*on_overstay)(void *ctx, const wq_overstay *o);
 	uint64_t reserved[6]; /* must be zero */
@@ -148,7 +148,7 @@ typedef struct wq_pool_counts {
 	uint64_t done;       /* WQ_DONE */
 	uint64_t retried;    /* waits or is queued for its next attempt */
 	uint64_t again;      /* once more after a while */
-	uint64_t dropped;    /* WQ_DROP */
+	uint64_t dropped;    /* WQ_DROP; or once more, but the queue is shut down */
 	uint64_t dead;       /* failed max_attempts times */
 	uint64_t left;       /* to be retried, but the queue is shut down */
 	uint64_t cancelled;  /* to come again, but cancelled meanwhile */

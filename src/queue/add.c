@@ -112,10 +112,8 @@ static wq__cold int amid_burst(struct wq__memory *m, const struct wq__entry *e, 
 
 /* One look-up; another one if keys have come due, which may have changed everything. */
 static inline int add_locked(struct wq__memory *m, uint32_t hash, const void *key, size_t len,
-                             int64_t *when)
+                             int64_t *when, bool timed)
 {
-	bool timed = m->flags & WQ__TIMED;
-
 	for (;; timed = false) {
 		if (wq__unlikely(m->flags & WQ__SHUT))
 			return WQ_ESHUTDOWN;
@@ -161,19 +159,16 @@ static inline int add_locked(struct wq__memory *m, uint32_t hash, const void *ke
 	}
 }
 
-int wq__add_locked(struct wq__memory *m, uint32_t hash, const void *key, size_t len)
+/* All that is due at `now` is in line already: the lock is not let go of. */
+int wq__add_at(struct wq__memory *m, uint32_t hash, const void *key, size_t len, int64_t now)
 {
-	int64_t when = UNKNOWN;
-
-	return add_locked(m, hash, key, len, &when);
+	return add_locked(m, hash, key, len, &now, false);
 }
 
-/* What is due has been promoted, and the key is there. */
-int wq__add_known(struct wq__memory *m, struct wq__entry *e, uint32_t id)
+/* The same for a key that is there. */
+int wq__add_known_at(struct wq__memory *m, struct wq__entry *e, uint32_t id, int64_t now)
 {
-	int64_t when = UNKNOWN;
-
-	return add_known(m, e, id, &when);
+	return add_known(m, e, id, &now);
 }
 
 int wq__mem_add(void *state, const void *key, size_t len)
@@ -186,7 +181,7 @@ int wq__mem_add(void *state, const void *key, size_t len)
 
 	wq__lock_acquire(&m->lock);
 
-	int rc = add_locked(m, hash, key, len, &when);
+	int rc = add_locked(m, hash, key, len, &when, m->flags & WQ__TIMED);
 
 	/* A time is known for sure only where keys may have come due. */
 	if (wq__unlikely(m->flags & WQ__TIMED || m->due_left))
@@ -240,7 +235,8 @@ static int add_batch(struct wq__memory *m, const wq_key *keys, size_t n, const u
 			for (size_t j = i; j < n && j < i + AHEAD; j++)
 				wq__table_prefetch(&m->table, hash[j]);
 		if (rc == WQ_OK)
-			rc = add_locked(m, hash[i], keys[i].key, keys[i].len, &when);
+			rc = add_locked(m, hash[i], keys[i].key, keys[i].len, &when,
+			                m->flags & WQ__TIMED);
 		accepted += rc > 0;
 		if (outcomes)
 			outcomes[i] = rc;

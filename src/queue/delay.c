@@ -398,11 +398,8 @@ static int add_limited(struct wq__memory *m, uint32_t hash, const void *key, siz
 
 	wq__ask_begin(m, &ask, e, key, len, now);
 	due = wq_time_add(now, ask.delay_ns);
-	/* What has come due since stands before it. */
 	if (due <= now)
-		wq__tick(m);
-	if (due <= now)
-		rc = known ? wq__add_known(m, e, id) : wq__add_locked(m, hash, key, len);
+		rc = known ? wq__add_known_at(m, e, id, now) : wq__add_at(m, hash, key, len, now);
 	else if (known)
 		rc = wq__add_later_known(m, e, (uint64_t)hash << 32 | id, due, policy, now);
 	else
@@ -436,7 +433,7 @@ int wq__mem_add_with(void *state, const void *key, size_t len, const wq_add_opti
 	wq__lock_acquire(&m->lock);
 	now = wq__now(m);
 	due = o->limited ? WQ_NEVER : o->at_ns > 0 ? o->at_ns : wq_time_add(now, o->after_ns);
-	if (m->flags & WQ__TIMED && m->next_due_ns <= now) {
+	while (m->flags & WQ__TIMED && m->next_due_ns <= now) {
 		wq__promote_all(m);
 		/* That may have taken a while. */
 		now = wq__now(m);

@@ -154,26 +154,14 @@ static struct wq__entry *catch_up(struct wq__memory *m, const wq_item *item, wq_
 	return held(m, item, at, why);
 }
 
-/* WQ_OK, WQ_QUEUED, WQ_WAITING, or an error. */
-static inline int done_locked(struct wq__memory *m, const wq_item *item)
+/* The hold ends: WQ_OK, WQ_QUEUED or WQ_WAITING. What is due has been seen to. */
+static inline int end_hold(struct wq__memory *m, const wq_item *item, struct wq__entry *e,
+                           wq__place at)
 {
-	wq__place at;
-	int rc;
-	struct wq__entry *e = held(m, item, &at, &rc);
 	uint32_t id = (uint32_t)item->slot;
+	int rc = WQ_OK;
 
-	if (wq__unlikely(!e))
-		return rc;
-	if (wq__unlikely(item->token == m->sample))
-		wq__sample_end(m);
-	if (wq__unlikely(m->flags & WQ__TIMED) &&
-	    (m->flags & WQ__WATCHED || e->bits & COMES_BACK)) {
-		e = catch_up(m, item, &at, &rc);
-		if (!e)
-			return rc;
-	}
 	m->nrunning--;
-	rc = WQ_OK;
 	if (wq__unlikely(e->bits & WQ_STATE_DIRTY)) {
 		m->ndirty--;
 		if (!WQ__BUG(LOST_READD) &&
@@ -196,6 +184,26 @@ static inline int done_locked(struct wq__memory *m, const wq_item *item)
 	return rc;
 }
 
+/* The same, or an error. */
+static inline int done_locked(struct wq__memory *m, const wq_item *item)
+{
+	wq__place at;
+	int rc;
+	struct wq__entry *e = held(m, item, &at, &rc);
+
+	if (wq__unlikely(!e))
+		return rc;
+	if (wq__unlikely(item->token == m->sample))
+		wq__sample_end(m);
+	if (wq__unlikely(m->flags & WQ__TIMED) &&
+	    (m->flags & WQ__WATCHED || e->bits & COMES_BACK)) {
+		e = catch_up(m, item, &at, &rc);
+		if (!e)
+			return rc;
+	}
+	return end_hold(m, item, e, at);
+}
+
 /* ---- for turn.c and remember.c ------------------------------------------- */
 
 struct wq__entry *wq__held(struct wq__memory *m, const wq_item *item, int *why)
@@ -208,7 +216,18 @@ struct wq__entry *wq__held(struct wq__memory *m, const wq_item *item, int *why)
 	return e;
 }
 
-int wq__end_hold(struct wq__memory *m, const wq_item *item)
+/* Without letting go of the lock: what is due has been promoted. */
+int wq__end_hold(struct wq__memory *m, const wq_item *item, struct wq__entry *e)
+{
+	wq__place at;
+
+	if (item->token == m->sample)
+		wq__sample_end(m);
+	wq__table_find(&m->table, item->slot, &at);
+	return end_hold(m, item, e, at);
+}
+
+int wq__done(struct wq__memory *m, const wq_item *item)
 {
 	return done_locked(m, item);
 }

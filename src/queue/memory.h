@@ -145,8 +145,8 @@ extern const wq_engine wq__memory_engine;
 int wq__mem_add(void *state, const void *key, size_t len);
 int wq__mem_add_many(void *state, const wq_key *keys, size_t n, int *outcomes);
 
-int wq__add_locked(struct wq__memory *m, uint32_t hash, const void *key, size_t len);
-int wq__add_known(struct wq__memory *m, struct wq__entry *e, uint32_t id);
+int wq__add_at(struct wq__memory *m, uint32_t hash, const void *key, size_t len, int64_t now);
+int wq__add_known_at(struct wq__memory *m, struct wq__entry *e, uint32_t id, int64_t now);
 
 /* remember.c */
 int wq__mem_forget(void *state, const wq_item *item, const void *key, size_t len);
@@ -190,7 +190,8 @@ void wq__forget_key(struct wq__memory *m, struct wq__entry *e, uint64_t slot);
 
 /* get.c */
 struct wq__entry *wq__held(struct wq__memory *m, const wq_item *item, int *why);
-int wq__end_hold(struct wq__memory *m, const wq_item *item);
+int wq__end_hold(struct wq__memory *m, const wq_item *item, struct wq__entry *e);
+int wq__done(struct wq__memory *m, const wq_item *item);
 void wq__take(struct wq__memory *m, wq_item *item);
 bool wq__ready_now(struct wq__memory *m);
 int wq__mem_get(void *state, wq_item *item, int64_t deadline_ns);

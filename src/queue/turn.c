@@ -5,9 +5,9 @@
 #include "queue/ask.h"
 
 /* The hold ends; a cancelled one says so, unless the key comes back by a later add. */
-static int end_cancelled(struct wq__memory *m, const wq_item *item)
+static int end_cancelled(struct wq__memory *m, const wq_item *item, struct wq__entry *e)
 {
-	int rc = wq__end_hold(m, item);
+	int rc = wq__end_hold(m, item, e);
 
 	return rc == WQ_OK ? WQ_CANCELLED : rc;
 }
@@ -40,7 +40,7 @@ static int end_later(struct wq__memory *m, const wq_item *item, struct wq__entry
 	/* At once; also if there is no memory to let it wait: it is not lost for that. */
 	if (rc == WQ_MARKED || rc == WQ_ENOMEM)
 		mark(m, e, now);
-	return wq__end_hold(m, item);
+	return wq__end_hold(m, item, e);
 }
 
 /* The queue is shut, and the key is not tried again: it stays, for the report. */
@@ -106,7 +106,7 @@ static int again(struct wq__memory *m, const wq_item *item, struct wq__entry *e,
 	if (!(m->flags & WQ__SHUT))
 		return end_later(m, item, e, now, wq_time_add(now, after_ns), NULL);
 	m->ndropped += !(e->bits & (WQ_STATE_DIRTY | WQ_STATE_WAITING));
-	return wq__end_hold(m, item);
+	return wq__end_hold(m, item, e);
 }
 
 static int settle(struct wq__memory *m, wq_item *item, int64_t verdict)
@@ -123,12 +123,12 @@ static int settle(struct wq__memory *m, wq_item *item, int64_t verdict)
 	if (!e)
 		return rc;
 	if (verdict < 0 && !ends)
-		return e->bits & WQ__CANCELLED ? end_cancelled(m, item) : retry(m, item, e);
+		return e->bits & WQ__CANCELLED ? end_cancelled(m, item, e) : retry(m, item, e);
 	if (wq__unlikely(wq__bears(m, e)))
 		wq__forget_failures(m, e);
 	if (ends)
-		return wq__end_hold(m, item);
-	return e->bits & WQ__CANCELLED ? end_cancelled(m, item) : again(m, item, e, verdict);
+		return wq__done(m, item);
+	return e->bits & WQ__CANCELLED ? end_cancelled(m, item, e) : again(m, item, e, verdict);
 }
 
 /* A key that died is forgotten and done; if it was added meanwhile, it is in line afresh. */
@@ -140,7 +140,7 @@ static int bury(struct wq__memory *m, const wq_item *item)
 	if (!e)
 		return rc;
 	wq__forget_failures(m, e);
-	wq__end_hold(m, item);
+	wq__done(m, item);
 	return WQ_DEAD;
 }
 
