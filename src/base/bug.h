@@ -41,6 +41,12 @@
 	X(CALLING_TOO_LATE, "a callback counts as under way only after the lock is released")      \
 	X(STOP_WAKES_ONE, "the end of a callback releases one stop instead of all")                \
 	X(TIMER_NO_WAKE, "a timer that becomes the first does not wake the runner")                \
+	X(TURN_PAST_GATE, "a worker takes one more key after a pause or a stop")                   \
+	X(POOL_REST_NO_WAKE, "workers that rest are not woken")                                    \
+	X(POOL_TOO_MANY_GO, "more workers leave than were to go")                                  \
+	X(GATE_HOLD_LOST, "a pool ends though a key may come back")                                \
+	X(GATE_NOT_WOKEN, "the end of the last hold does not wake a pool's workers")               \
+	X(GATE_CANCEL, "a cancel of the last key does not wake a pool's workers")                  \
 	X(POOL_STOP_WAKES_ONE, "the end of the last worker releases one stop instead of all")
 
 #define WQ__BUG_ENUM(name, text) WQ__BUG_##name,

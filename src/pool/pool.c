@@ -131,12 +131,13 @@ static void run(void *arg)
 		p->on_start(p->ctx, w->number);
 	w->handling.q = p->q;
 	wq__lock_acquire(&p->lock);
-	while (rc != WQ_ESHUTDOWN && !p->stopped && p->nworkers <= p->wanted) {
+	/* What it holds it settles first, however long that takes. */
+	while (w->holds || (rc != WQ_ESHUTDOWN && !p->stopped && p->nworkers <= p->wanted)) {
 		uint32_t seen = p->seen;
 
-		if (p->paused || rc == WQ_EIO) {
+		if (rc == WQ_EIO || (p->paused && !w->holds)) {
 			/* An engine that fails is left alone for a while. */
-			rest(w, p->paused ? WQ_NEVER : wq__clock_now() + failed_rest_ns);
+			rest(w, rc == WQ_EIO ? wq__clock_now() + failed_rest_ns : WQ_NEVER);
 			rc = WQ_OK;
 			continue;
 		}
@@ -147,7 +148,8 @@ static void run(void *arg)
 		wq__lock_acquire(&p->lock);
 	}
 	/* It counts as gone, so that no other leaves in its place; its thread has yet to end. */
-	p->nworkers--;
+	if (!WQ__BUG(POOL_TOO_MANY_GO))
+		p->nworkers--;
 	wq__lock_release(&p->lock);
 	w->handling.q = NULL;
 	if (p->on_end)
@@ -155,6 +157,8 @@ static void run(void *arg)
 	*wq__self() = NULL;
 	wq__lock_acquire(&p->lock);
 	w->ended = true;
+	if (WQ__BUG(POOL_TOO_MANY_GO))
+		p->nworkers--;
 	if (--p->nthreads == 0)
 		wq__pool_release_stoppers(p);
 	wq__lock_release(&p->lock);
@@ -166,7 +170,7 @@ void wq__pool_changed(wq_pool *p)
 {
 	p->seen = p->q->engine->gate_change(p->q->state, &p->gate);
 	for (struct wq__worker *w = p->workers; w; w = w->next) {
-		if (!w->resting)
+		if (!w->resting || WQ__BUG(POOL_REST_NO_WAKE))
 			continue;
 		w->resting = false;
 		if (wq__parker_set(&w->parker))

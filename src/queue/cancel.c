@@ -121,7 +121,7 @@ int wq__mem_cancel(void *state, const void *key, size_t len, int64_t deadline_ns
 		id = 0;
 	if (id || reminder) {
 		rc = (int)cancel_all(m, hash, id, reminder);
-		if (m->flags & (WQ__WATCHED | WQ__PATIENT | WQ__GATED))
+		if (m->flags & (WQ__WATCHED | WQ__PATIENT | (WQ__BUG(GATE_CANCEL) ? 0 : WQ__GATED)))
 			wq__watch_hold_end(m, id, WQ__TAKEN_BACK, !(rc & WQ_STATE_RUNNING));
 	}
 	if (rc > 0 && rc & WQ_STATE_RUNNING && deadline_ns != WQ_NOWAIT) {

@@ -179,7 +179,8 @@ static inline int end_hold(struct wq__memory *m, const wq_item *item, struct wq_
 		wq__table_remove(&m->table, at);
 		wq__slab_free(&m->slab, id);
 	}
-	if (wq__unlikely(m->flags & (WQ__WATCHED | WQ__PATIENT | WQ__GATED)))
+	if (wq__unlikely(m->flags &
+	                 (WQ__WATCHED | WQ__PATIENT | (WQ__BUG(GATE_NOT_WOKEN) ? 0 : WQ__GATED))))
 		wq__watch_hold_end(m, id, WQ__ENDED, rc != WQ_QUEUED);
 	return rc;
 }

@@ -148,7 +148,7 @@ static int get(struct wq__memory *m, wq_item *item, const wq_turn *t)
 {
 	int rc = WQ_OK;
 
-	if (t->gate && t->gate->changes != t->seen)
+	if (t->gate && t->gate->changes != t->seen && !WQ__BUG(TURN_PAST_GATE))
 		return WQ_EINTERRUPTED;
 	if (!wq__ready_now(m)) {
 		/* A retry may be due before anybody would wake up; this Get may sleep for long. */

@@ -174,7 +174,7 @@ static bool is_over(struct wq__memory *m, const wq_gate *gate)
 		return false;
 	if (m->flags & WQ__PATIENT)
 		return wq__finished(m);
-	if (!gate || wq__idle(m))
+	if (!gate || wq__idle(m) || WQ__BUG(GATE_HOLD_LOST))
 		return true;
 	m->flags |= WQ__GATED;
 	return false;
