@@ -186,10 +186,10 @@ int64_t wq_engine_ask(wq_limiter *l, const void *key, size_t len, int64_t now_ns
 	struct wq__subject s = {.key = key, .len = len, .now_ns = now_ns};
 	int64_t delay;
 
-	if (wq_limiter_status(l) < 0)
-		return wq_limiter_status(l);
-	if (!failures || *failures > WQ_FAILURES_MAX)
+	if (!l || !failures || *failures > WQ_FAILURES_MAX)
 		return WQ_EINVAL;
+	if (l->status < 0)
+		return l->status;
 	if (wq__limiter_room(l) > 0)
 		return WQ_ENOTSUP;
 	s.failures = *failures;
