@@ -13,25 +13,9 @@
 
 #include <inttypes.h>
 
-enum { KEYS = 32, LIMITERS = 8 };
+enum { KEYS = 32 };
 
 static const char *folder;
-
-/* ---- client-go's limiters, as far as the sequences name them --------------- */
-
-enum kind { EXPONENTIAL, FAST_SLOW, MAX_OF, MAX_WAIT };
-
-struct limiter {
-	enum kind kind;
-	int64_t a, b, n;
-	struct limiter *child[2];
-	int64_t failures[KEYS];
-};
-
-struct limiters {
-	struct limiter all[LIMITERS];
-	int used;
-};
 
 static const char *word(const char **at)
 {
@@ -52,81 +36,32 @@ static int64_t number(const char **at)
 	return strtoll(word(at), NULL, 10);
 }
 
-/* Depth first, as SPEC is written; none is deeper than the pool. */
-static struct limiter *parse(struct limiters *pool, const char **at) /* NOLINT(misc-no-recursion) */
+/* Depth first, as SPEC is written. A name that is not known fails the test. */
+static wq_limiter *parse(const char **at) /* NOLINT(misc-no-recursion) */
 {
 	const char *name = word(at);
+	int64_t a, b;
 
-	assert_true(pool->used < LIMITERS);
-
-	struct limiter *l = &pool->all[pool->used++];
-
-	memset(l, 0, sizeof *l);
 	if (strcmp(name, "exponential") == 0) {
-		l->kind = EXPONENTIAL;
-		l->a = number(at);
-		l->b = number(at);
-	} else if (strcmp(name, "fastslow") == 0) {
-		l->kind = FAST_SLOW;
-		l->a = number(at);
-		l->b = number(at);
-		l->n = number(at);
-	} else if (strcmp(name, "maxof") == 0) {
-		l->kind = MAX_OF;
-		l->child[0] = parse(pool, at);
-		l->child[1] = parse(pool, at);
-	} else {
-		assert_string_equal(name, "maxwait");
-		l->kind = MAX_WAIT;
-		l->a = number(at);
-		l->child[0] = parse(pool, at);
+		a = number(at);
+		b = number(at);
+		return wq_limiter_exponential(a, b);
 	}
-	return l;
-}
-
-static int64_t exponential(const struct limiter *l, int64_t failures)
-{
-	int64_t delay = l->a;
-
-	while (failures-- > 0 && delay <= l->b)
-		delay *= 2;
-	return delay < l->b ? delay : l->b;
-}
-
-static int64_t when(struct limiter *l, int key) /* NOLINT(misc-no-recursion) */
-{
-	int64_t first, second;
-
-	switch (l->kind) {
-	case EXPONENTIAL:
-		return exponential(l, l->failures[key]++);
-	case FAST_SLOW:
-		return ++l->failures[key] <= l->n ? l->a : l->b;
-	case MAX_OF:
-		first = when(l->child[0], key);
-		second = when(l->child[1], key);
-		return first > second ? first : second;
-	case MAX_WAIT:
-		first = when(l->child[0], key);
-		return first < l->a ? first : l->a;
+	if (strcmp(name, "fastslow") == 0) {
+		a = number(at);
+		b = number(at);
+		return wq_limiter_fast_slow(a, b, (uint32_t)number(at));
 	}
-	return -1;
-}
+	if (strcmp(name, "maxof") == 0) {
+		wq_limiter *parts[2];
 
-static int64_t requeues(const struct limiter *l, int key)
-{
-	int64_t most = l->failures[key];
-
-	for (size_t i = 0; i < LENGTH(l->child); i++)
-		if (l->child[i] != NULL && l->child[i]->failures[key] > most)
-			most = l->child[i]->failures[key];
-	return most;
-}
-
-static void forget(struct limiters *pool, int key)
-{
-	for (int i = 0; i < pool->used; i++)
-		pool->all[i].failures[key] = 0;
+		parts[0] = parse(at);
+		parts[1] = parse(at);
+		return wq_limiter_max_of(parts, 2);
+	}
+	assert_string_equal(name, "maxwait");
+	a = number(at);
+	return wq_limiter_max_wait(parse(at), a);
 }
 
 /* ---- one line --------------------------------------------------------------- */
@@ -135,8 +70,6 @@ struct replay {
 	enum wq_policy policy;
 	wq_manual_clock *mc;
 	wq *q;
-	struct limiters pool;
-	struct limiter *limiter;
 	wq_item held[KEYS];
 	bool holds[KEYS];
 	int64_t lines, sequences;
@@ -148,10 +81,8 @@ static void begin(struct replay *r, const char *spec)
 
 	IS(wq_manual_clock_new(&r->mc, 0), WQ_OK);
 	clock = wq_manual_clock_clock(r->mc);
-	IS(wq_new(&r->q, &(wq_options){.clock = &clock}), WQ_OK);
+	IS(wq_new(&r->q, &(wq_options){.clock = &clock, .limiter = parse(&spec)}), WQ_OK);
 	memset(r->holds, 0, sizeof r->holds);
-	r->pool.used = 0;
-	r->limiter = parse(&r->pool, &spec);
 	r->sequences++;
 }
 
@@ -174,14 +105,38 @@ static int number_of(const char *key)
 }
 
 /* After a shutdown every add is refused; client-go just does nothing. */
-static void add(struct replay *r, const char *key, int64_t after_ns)
+static void added(struct replay *r, int rc)
 {
-	wq_add_options o = {.after_ns = after_ns, .policy = r->policy};
-	int rc = wq_add_with(r->q, key, strlen(key), &o);
-
 	if (rc != WQ_ESHUTDOWN)
 		assert_true(rc > 0);
 	IS(wq_shutting_down(r->q), rc == WQ_ESHUTDOWN);
+}
+
+static void add(struct replay *r, const char *key, int64_t after_ns)
+{
+	wq_add_options o = {.after_ns = after_ns, .policy = r->policy};
+
+	added(r, wq_add_with(r->q, key, strlen(key), &o));
+}
+
+static void add_limited(struct replay *r, const char *key)
+{
+	wq_add_options o = {.limited = 1, .policy = r->policy};
+
+	if (r->policy == WQ_MIN)
+		added(r, wq_add_limited(r->q, key, strlen(key)));
+	else
+		added(r, wq_add_with(r->q, key, strlen(key), &o));
+}
+
+/* By the item as by the key. */
+static int64_t requeues(struct replay *r, const char *key)
+{
+	int64_t n = wq_num_requeues(r->q, key, strlen(key));
+
+	if (r->holds[number_of(key)])
+		IS(wq_num_requeues_item(r->q, &r->held[number_of(key)]), n);
+	return n;
 }
 
 /* `want` is the key, or "-": shut down, and nothing is left. */
@@ -192,6 +147,7 @@ static bool get(struct replay *r, const char *want)
 
 	if (rc != WQ_OK)
 		return rc == WQ_ESHUTDOWN && strcmp(want, "-") == 0;
+	IS(it.attempts, 1 + wq_num_requeues_item(r->q, &it));
 	r->held[number_of(it.key)] = it;
 	r->holds[number_of(it.key)] = true;
 	return strcmp(it.key, want) == 0;
@@ -230,15 +186,15 @@ static bool call(struct replay *r, const char *line)
 	}
 	snprintf(key, sizeof key, "%s", word(&at));
 	if (strcmp(op, "requeues") == 0)
-		return requeues(r->limiter, number_of(key)) == answer;
+		return requeues(r, key) == answer;
 	if (strcmp(op, "add") == 0)
 		add(r, key, 0);
 	else if (strcmp(op, "after") == 0)
 		add(r, key, number(&at));
 	else if (strcmp(op, "limited") == 0)
-		add(r, key, when(r->limiter, number_of(key)));
+		add_limited(r, key);
 	else if (strcmp(op, "forget") == 0)
-		forget(&r->pool, number_of(key));
+		IS(wq_forget(r->q, key, strlen(key)), WQ_OK);
 	else if (strcmp(op, "done") == 0)
 		done(r, number_of(key));
 	else
@@ -246,7 +202,8 @@ static bool call(struct replay *r, const char *line)
 	return wq_len(r->q) == answer;
 }
 
-static void replay(const char *file, enum wq_policy policy)
+/* The number of lines is known, so that a file that is cut short shows. */
+static void replay(const char *file, enum wq_policy policy, int64_t nlines)
 {
 	struct replay *r = calloc(1, sizeof *r);
 	char path[4096], line[256], first[256] = "";
@@ -275,6 +232,7 @@ static void replay(const char *file, enum wq_policy policy)
 	fclose(in);
 	assert_null(r->q);
 	assert_true(r->sequences > 0);
+	IS(r->lines, nlines);
 	print_message("%s: %" PRId64 " sequences, %" PRId64 " lines\n", file, r->sequences,
 	              r->lines);
 	free(r);
@@ -283,19 +241,19 @@ static void replay(const char *file, enum wq_policy policy)
 static void plain_with_min(void **state)
 {
 	(void)state;
-	replay("queue-plain.txt", WQ_MIN);
+	replay("queue-plain.txt", WQ_MIN, 19819);
 }
 
 static void plain_with_remind(void **state)
 {
 	(void)state;
-	replay("queue-plain.txt", WQ_REMIND);
+	replay("queue-plain.txt", WQ_REMIND, 19819);
 }
 
 static void remind_with_remind(void **state)
 {
 	(void)state;
-	replay("queue-remind.txt", WQ_REMIND);
+	replay("queue-remind.txt", WQ_REMIND, 23724);
 }
 
 int main(int argc, char **argv)
