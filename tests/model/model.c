@@ -64,6 +64,14 @@ static void new_life(struct model *m, int key)
 	k->lives++;
 }
 
+/* A copy is gone; with the last one the key is idle. */
+static void end_life(struct model *m, int key)
+{
+	m->nkeys--;
+	if (model_state(m, key) == 0)
+		m->keys[key].idle_since_ns = m->now_ns;
+}
+
 /* ---- waiting ------------------------------------------------------------- */
 
 static void wait_for(struct model *m, struct model_wait_for *copy, int64_t due_ns)
@@ -92,8 +100,7 @@ static void take_back(struct model *m, int key)
 	wait_ends(m, &k->own);
 }
 
-/* What an add does to a key of any state. */
-static int enter(struct model *m, int key, int64_t since_ns)
+int model_enter(struct model *m, int key, int64_t since_ns)
 {
 	struct model_key *k = &m->keys[key];
 
@@ -121,13 +128,13 @@ static void reminder_due(struct model *m, int key, int64_t since_ns)
 		new_life(m, key); /* the reminder becomes the key */
 	else
 		m->nkeys--;
-	enter(m, key, since_ns);
+	model_enter(m, key, since_ns);
 }
 
 static void own_due(struct model *m, int key, int64_t since_ns)
 {
 	m->keys[key].state &= ~(unsigned)WQ_STATE_WAITING;
-	enter(m, key, since_ns);
+	model_enter(m, key, since_ns);
 }
 
 struct coming {
@@ -223,23 +230,30 @@ int model_add(struct model *m, int key)
 {
 	if (m->shut)
 		return WQ_ESHUTDOWN;
+	model_expire(m, key);
 	if (m->keys[key].state == 0) {
 		if (!room(m))
 			return WQ_EFULL;
 		new_life(m, key);
 	}
-	return enter(m, key, m->now_ns);
+	return model_enter(m, key, m->now_ns);
 }
 
 int model_add_at(struct model *m, int key, int64_t due_ns, enum wq_policy policy)
 {
-	struct model_key *k = &m->keys[key];
-	struct model_wait_for *copy = policy == WQ_REMIND ? &k->reminder : &k->own;
-
 	if (due_ns <= m->now_ns)
 		return model_add(m, key);
 	if (m->shut)
 		return WQ_ESHUTDOWN;
+	model_expire(m, key);
+	return model_wait_for(m, key, due_ns, policy);
+}
+
+int model_wait_for(struct model *m, int key, int64_t due_ns, enum wq_policy policy)
+{
+	struct model_key *k = &m->keys[key];
+	struct model_wait_for *copy = policy == WQ_REMIND ? &k->reminder : &k->own;
+
 	if (copy->due_ns > 0)
 		return merge(m, key, copy, due_ns, policy);
 	if (policy == WQ_REMIND) {
@@ -279,22 +293,27 @@ int model_reschedule(struct model *m, int key, int64_t due_ns)
 int model_cancel(struct model *m, int key)
 {
 	struct model_key *k = &m->keys[key];
-	unsigned found = model_state(m, key), own = k->state;
+	unsigned found = model_state(m, key) & ~(unsigned)WQ_STATE_LEFT, own = k->state;
+
+	if (own & WQ_STATE_LEFT)
+		return WQ_ENOTFOUND;
 
 	if (k->reminder.due_ns > 0) {
 		wait_ends(m, &k->reminder);
 		k->stirred = m->stirred = true;
-		m->nkeys--;
+		end_life(m, key);
 	}
 	take_back(m, key);
 	if (k->state & WQ_STATE_RUNNING) {
 		m->ndirty -= (k->state & WQ_STATE_DIRTY) != 0;
 		k->state = WQ_STATE_RUNNING;
+		k->cancelled = true;
 	} else {
 		if (k->state & WQ_STATE_QUEUED)
 			take_out(m, key);
-		m->nkeys -= own != 0;
 		k->state = 0;
+		if (own != 0)
+			end_life(m, key);
 	}
 	return found ? (int)found : WQ_ENOTFOUND;
 }
@@ -317,6 +336,7 @@ int model_get(struct model *m, enum model_wait wait, int *key)
 		*key = pop(m);
 		m->keys[*key].state = WQ_STATE_RUNNING;
 		m->keys[*key].hold = ++m->gets;
+		m->keys[*key].cancelled = false;
 		m->nrunning++;
 		return WQ_OK;
 	}
@@ -353,7 +373,7 @@ int model_done(struct model *m, int key, uint64_t hold)
 	if (!leave(m, key)) {
 		if (m->keys[key].state & WQ_STATE_WAITING)
 			return WQ_WAITING;
-		m->nkeys--;
+		end_life(m, key);
 		return WQ_OK;
 	}
 	m->keys[key].added_ns = m->keys[key].readded_ns;
@@ -435,13 +455,14 @@ static void drop(struct model *m, int key)
 
 	if (k->reminder.due_ns > 0) {
 		wait_ends(m, &k->reminder);
-		m->nkeys--;
+		end_life(m, key);
 		m->dropped++;
 	}
 	if (k->own.due_ns > 0) {
 		m->dropped++;
 		take_back(m, key);
-		m->nkeys -= k->state == 0;
+		if (k->state == 0)
+			end_life(m, key);
 	}
 }
 
@@ -457,6 +478,7 @@ void model_shut(struct model *m, enum wq_waiting waiting)
 		return;
 	m->shut = true;
 	m->patient = waiting == WQ_WAITING_WAIT;
+	m->hurried = waiting == WQ_WAITING_RUN;
 	if (waiting == WQ_WAITING_RUN)
 		come_due(m, WQ_NEVER - 1);
 	if (waiting != WQ_WAITING_WAIT)

@@ -3,6 +3,9 @@
  * threads, memory management or speed. Keys are small numbers here; tape.c
  * knows which bytes they stand for. A hold is the number of the Get that
  * began it, so a double or late done shows by itself.
+ *
+ * What the limiter remembers is asked of a limiter that stands alone, which has
+ * a tape of its own; here the model says when it is asked, and what for.
  */
 #ifndef WQ_TEST_MODEL_H
 #define WQ_TEST_MODEL_H
@@ -31,6 +34,18 @@ struct model_key {
 		uint64_t turn; /* of equal times the smaller goes first */
 	} own, reminder;       /* the copies that wait; due_ns 0: none */
 	bool stirred;          /* a copy of it was ever moved or taken back */
+	bool cancelled;        /* during the hold that it is in */
+	bool last_try;         /* the drain that runs what waits retried it */
+	int64_t idle_since_ns; /* when it was absent last */
+};
+
+/* How failed keys wait. */
+struct model_limits {
+	wq_limiter *limiter; /* alone; the model frees it */
+	int64_t idle_ns;     /* 0: no bound */
+	uint32_t max_attempts;
+	bool keeps; /* forget does not clear all of it: a key has a bucket of its own */
+	bool exact; /* what was asked in vain can be taken back: nothing of chance or tokens */
 };
 
 struct model {
@@ -50,9 +65,17 @@ struct model {
 	size_t nkeys;    /* copies in whatever state */
 	uint64_t dropped;
 	bool stirred; /* next_deadline may be too early */
+	bool hurried; /* shut by a drain that runs what waits at once */
+	struct model_limits limits;
+	uint64_t nleft, ndead;
+	bool asked; /* the limiter was, ever */
 };
 
 void model_init(struct model *m, enum model_order order, size_t max_keys);
+
+/* From now on; before anything else. And what it holds is given back. */
+void model_limit(struct model *m, const struct model_limits *limits);
+void model_release(struct model *m);
 
 /* Each answers what the call of that name answers. */
 int model_add(struct model *m, int key);
@@ -64,12 +87,26 @@ int model_done(struct model *m, int key, uint64_t hold);
 int model_requeue(struct model *m, int key, uint64_t hold, enum wq_where where);
 int model_held(const struct model *m, int key, uint64_t hold);
 int model_interrupt(struct model *m, int n);
+int model_add_limited(struct model *m, int key, enum wq_policy policy);
+int64_t model_requeues(struct model *m, int key);
+void model_forget(struct model *m, int key);
+
+/* WQ_DEAD: it is still held; model_bury() when dead_letter has returned. */
+int model_settle(struct model *m, int key, uint64_t hold, int64_t verdict);
+void model_bury(struct model *m, int key);
 bool model_idle(const struct model *m);
 bool model_finished(const struct model *m); /* what a drain waits for */
 unsigned model_state(const struct model *m, int key);
 size_t model_live(const struct model *m);          /* keys in whatever state */
 int64_t model_due(const struct model *m, int key); /* as walk shows it */
 int64_t model_deadline(const struct model *m);     /* the earliest due time */
+
+/* What an add does to a key of any state; and one with a delay. */
+int model_enter(struct model *m, int key, int64_t since_ns);
+int model_wait_for(struct model *m, int key, int64_t due_ns, enum wq_policy policy);
+
+/* It was idle for as long as the limiter allows: it is forgotten. Asked before it comes back. */
+void model_expire(struct model *m, int key);
 
 /* It is later now: what comes due enters the line. */
 void model_clock(struct model *m, int64_t now_ns);

@@ -162,3 +162,93 @@ wq_order line_order(struct line *l, enum model_order order)
 	    .room = sizeof(struct room),
 	};
 }
+
+/* ---- limiters ------------------------------------------------------------ */
+
+enum { PLAIN_KINDS = 4, BUCKET = 4, PER_KEY = 6 };
+
+/* Powers of two, so that delays meet; buckets and chance come last. */
+static wq_limiter *limiter_of(unsigned kind)
+{
+	wq_limiter *doubling = wq_limiter_exponential(1 << 20, INT64_C(1) << 34), *parts[2];
+
+	parts[0] = doubling;
+	switch (kind) {
+	case 0:
+		return doubling;
+	case 1:
+		wq_limiter_free(doubling);
+		return wq_limiter_fast_slow(0, 1 << 22, 2);
+	case 2:
+		parts[1] = wq_limiter_fast_slow(3 << 20, 1 << 30, 1);
+		return wq_limiter_max_of(parts, 2);
+	case 3:
+		return wq_limiter_max_wait(doubling, 5 << 20);
+	case BUCKET:
+		wq_limiter_free(doubling);
+		return wq_limiter_bucket(700, 3);
+	case 5:
+		parts[1] = wq_limiter_bucket(150, 4);
+		return wq_limiter_max_of(parts, 2);
+	case PER_KEY:
+		parts[1] = wq_limiter_bucket_per_key(300, 2);
+		return wq_limiter_max_of(parts, 2);
+	default:
+		wq_limiter_free(doubling);
+		return wq_limiter_jittered(1 << 20, INT64_C(1) << 34, WQ_JITTER_DECORRELATED, 7);
+	}
+}
+
+/* A limiter of one's own that asks another. */
+static int64_t own_when(void *ctx, const void *key, size_t len, int64_t now_ns)
+{
+	return wq_limiter_when(ctx, key, len, now_ns);
+}
+
+static void own_forget(void *ctx, const void *key, size_t len)
+{
+	wq_limiter_forget(ctx, key, len);
+}
+
+static uint32_t own_num_requeues(void *ctx, const void *key, size_t len)
+{
+	return (uint32_t)wq_limiter_num_requeues(ctx, key, len);
+}
+
+static void own_give_back(void *ctx, const void *key, size_t len)
+{
+	wq_limiter_give_back(ctx, key, len);
+}
+
+static void own_free(void *ctx)
+{
+	if (wq_limiter_free(ctx) != WQ_OK)
+		abort();
+}
+
+wq_limiter *limits_make(unsigned b, bool plain, struct model_limits *model)
+{
+	static const uint32_t most[] = {0, 0, 1, 3};
+	unsigned kind = plain ? b % PLAIN_KINDS : b % 8;
+	bool own = !plain && b & 0x40;
+	wq_limiter *l = limiter_of(kind);
+
+	*model = (struct model_limits){
+	    .limiter = limiter_of(kind),
+	    /* A key's bucket would be forgotten with the key. */
+	    .idle_ns = b & 8 && kind != PER_KEY ? WQ_SECOND : 0,
+	    .max_attempts = kind == BUCKET ? 0 : most[b >> 4 & 3],
+	    .keeps = kind == PER_KEY,
+	    .exact = plain,
+	};
+	if (own)
+		l = wq_limiter_own(&(wq_limiter_functions){
+		    .when = own_when,
+		    .forget = own_forget,
+		    .num_requeues = own_num_requeues,
+		    .give_back = own_give_back,
+		    .free = own_free,
+		    .ctx = l,
+		});
+	return model->idle_ns > 0 ? wq_limiter_bounded(l, model->idle_ns) : l;
+}

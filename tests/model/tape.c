@@ -57,7 +57,7 @@ int tape_plain_key(unsigned i)
 	return KEYS_SMALL + (int)(i % (MODEL_KEYS - KEYS_SMALL));
 }
 
-bool tape_same_item(struct tape *t, const struct side *s, const wq_item *it, int key)
+bool tape_same_item(struct tape *t, struct side *s, const wq_item *it, int key)
 {
 	size_t len;
 	const void *bytes = keys_bytes(key, &len);
@@ -66,7 +66,7 @@ bool tape_same_item(struct tape *t, const struct side *s, const wq_item *it, int
 		return tape_fail(t, "got key %d (%zu bytes), the model key %d (%zu bytes)",
 		                 keys_find(it->key, it->len), it->len, key, len);
 	SAME("the byte after the key", ((const char *)it->key)[len], 0);
-	SAME("attempts", it->attempts, 1);
+	SAME("attempts", it->attempts, 1 + model_requeues(&s->m, key));
 	SAME("added_ns", it->added_ns, s->m.keys[key].added_ns);
 	SAME("reserved0", it->reserved0, 0);
 	SAME("reserved", it->reserved[0] | it->reserved[1], 0);
@@ -95,6 +95,16 @@ static bool make(struct tape *t, struct side *s)
 	wq_clock clock = wq_manual_clock_clock(t->mc);
 	wq_allocator allocator = books_allocator(&s->books);
 	wq_order line = line_order(&s->line, order);
+	/* Bit 7 asks for a limiter other than a plain one. */
+	unsigned limits = b & 0x80 ? tape_byte(t) : 0;
+	struct model_limits alone;
+	bool plain = bounds[b >> 2 & 7] > 0;
+
+	/* A key that an order without remove has yet to pop is not idle. */
+	if (order == MODEL_LIFO)
+		limits &= ~8u;
+	s->dying = (struct dying){.t = t, .s = s, .ok = true};
+
 	wq_options options = {
 	    .name = b & 0x20 ? "tape" : NULL,
 	    .allocator = &allocator,
@@ -103,10 +113,15 @@ static bool make(struct tape *t, struct side *s)
 	    .seed = 1 + b,
 	    .spin_ns = b & 0x40 ? WQ_SPIN_NEVER : 0,
 	    .max_keys = bounds[b >> 2 & 7],
+	    .limiter = limits_make(limits, plain, &alone),
+	    .max_attempts = alone.max_attempts,
+	    .dead_letter = tape_dead_letter,
+	    .dead_ctx = &s->dying,
 	};
 
 	SAME("new", wq_new(&s->q, &options), WQ_OK);
 	model_init(&s->m, order, options.max_keys);
+	model_limit(&s->m, &alone);
 	s->m.now_ns = t->now_ns;
 	s->fd = -1;
 	s->quiet = false;
@@ -118,12 +133,16 @@ static bool end(struct tape *t, struct side *s)
 	bool own_order = s->m.order != MODEL_FIFO;
 
 	/* What the keys took must have come back, but for a start on the next ones. */
-	if (s->m.nkeys == 0 && s->books.bytes > IDLE_MAX)
+	for (int key = 0; s->m.asked && key < MODEL_KEYS; key++)
+		if (!tape_forget(t, s, key))
+			return false;
+	if (s->m.nkeys == 0 && s->books.bytes > IDLE_MAX && !s->m.limits.keeps)
 		return tape_fail(t, "an idle queue holds %zu bytes", s->books.bytes);
 	SAME("free", wq_free(s->q), model_live(&s->m));
 	SAME("memory that was not given back", s->books.bytes, 0);
 	SAME("blocks that were not given back", s->books.blocks, 0);
 	SAME("calls of the order's free", s->line.freed, own_order);
+	model_release(&s->m);
 	if (s->fd >= 0)
 		SAME("the fd after free", fcntl(s->fd, F_GETFD), -1);
 	/* Items of a queue that is gone mean nothing, to any other one either. */
@@ -201,23 +220,16 @@ static const struct {
 
 enum { NOPS = sizeof ops / sizeof ops[0] };
 
-/* What is common comes more than once: the numbers above NOPS repeat the first. */
-static unsigned op_of(unsigned b)
-{
-	static const unsigned char again[TAPE_OPS - NOPS] = {5, 9};
-	unsigned op = b % TAPE_OPS;
-
-	return op < NOPS ? op : again[op - NOPS];
-}
+_Static_assert((int)NOPS == (int)TAPE_OPS, "every number is an operation");
 
 const char *tape_op_name(unsigned op)
 {
-	return ops[op_of(op)].name;
+	return ops[op % TAPE_OPS].name;
 }
 
 static bool step(struct tape *t)
 {
-	unsigned b = tape_byte(t), op = op_of(b);
+	unsigned b = tape_byte(t), op = b % TAPE_OPS;
 
 	t->step++;
 	t->op = ops[op].name;

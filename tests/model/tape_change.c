@@ -115,13 +115,12 @@ bool op_add_burst(struct tape *t, struct side *s)
 
 /* ---- get ---------------------------------------------------------------- */
 
-static void hold(struct tape *t, struct side *s, const wq_item *it, int key)
+void tape_hold(struct tape *t, struct side *s, const wq_item *it, int key)
 {
 	t->held[t->nheld++] = (struct held){*it, s, key, s->m.keys[key].hold};
 }
 
-/* How a Get is to wait. Nobody else is there to end a real wait, so none is begun. */
-static enum model_wait some_wait(struct tape *t, const struct side *s, int64_t *deadline_ns)
+enum model_wait tape_some_wait(struct tape *t, const struct side *s, int64_t *deadline_ns)
 {
 	unsigned b = tape_byte(t);
 
@@ -144,7 +143,7 @@ static enum model_wait some_wait(struct tape *t, const struct side *s, int64_t *
 bool op_get(struct tape *t, struct side *s)
 {
 	int64_t deadline_ns;
-	enum model_wait wait = some_wait(t, s, &deadline_ns);
+	enum model_wait wait = tape_some_wait(t, s, &deadline_ns);
 	wq_item it, before;
 	int key, want = model_get(&s->m, wait, &key), rc;
 
@@ -166,7 +165,7 @@ bool op_get(struct tape *t, struct side *s)
 	}
 	if (!tape_same_item(t, s, &it, key))
 		return false;
-	hold(t, s, &it, key);
+	tape_hold(t, s, &it, key);
 	return true;
 }
 
@@ -191,7 +190,7 @@ static bool same_items(struct tape *t, struct side *s, size_t size, size_t max,
 		memcpy(&it, items + i * size, sizeof it);
 		if (!tape_same_item(t, s, &it, key))
 			return false;
-		hold(t, s, &it, key);
+		tape_hold(t, s, &it, key);
 	}
 	SAME("items", rc, max);
 	return true;
@@ -207,7 +206,7 @@ bool op_get_many(struct tape *t, struct side *s)
 {
 	size_t size = some_item_size(t), max = 1 + tape_byte(t) % BATCH_MAX;
 	int64_t deadline_ns;
-	enum model_wait wait = some_wait(t, s, &deadline_ns);
+	enum model_wait wait = tape_some_wait(t, s, &deadline_ns);
 
 	memset(items, 0, max * size);
 	return same_items(t, s, size, max, wait,
@@ -249,8 +248,8 @@ bool op_interrupt(struct tape *t, struct side *s)
 
 /* ---- done --------------------------------------------------------------- */
 
-/* An item is done: from the held ones, if it is there, to the copies that are kept. */
-static void handed_back(struct tape *t, const struct held *h)
+/* From the held ones, if it is there, to the copies that are kept. */
+void tape_handed_back(struct tape *t, const struct held *h)
 {
 	struct held copy = *h;
 
@@ -265,11 +264,7 @@ static void handed_back(struct tape *t, const struct held *h)
 		t->nkept++;
 }
 
-/*
- * An item to hand back and the queue to hand it to: in most cases a held one
- * and its home, else a copy of one that was handed back, or the wrong queue.
- */
-static bool pick(struct tape *t, struct held *h, struct side **s)
+bool tape_pick(struct tape *t, struct held *h, struct side **s)
 {
 	unsigned b = tape_byte(t);
 
@@ -294,13 +289,13 @@ bool op_done(struct tape *t, struct side *s)
 {
 	struct held h;
 
-	if (!pick(t, &h, &s))
+	if (!tape_pick(t, &h, &s))
 		return true;
 	int want = model_answer(&h, s);
 
 	SAME("answer", wq_done(s->q, &h.item), want);
 	if (want >= 0)
-		handed_back(t, &h);
+		tape_handed_back(t, &h);
 	return true;
 }
 
@@ -312,7 +307,7 @@ static size_t pick_many(struct tape *t, struct side *s, struct held *h, size_t s
 
 	memset(items, 0, (BATCH_MAX + 1) * size);
 	for (size_t i = 0; i < n; i++) {
-		if (!pick(t, &h[got], &ignored))
+		if (!tape_pick(t, &h[got], &ignored))
 			continue;
 		/* Only now and then another queue's: it ends a next_many. */
 		if (h[got].home != s && tape_byte(t) % 4 != 0)
@@ -335,7 +330,7 @@ bool op_done_many(struct tape *t, struct side *s)
 		want[i] = model_answer(&h[i], s);
 		count += want[i] >= 0;
 		if (want[i] >= 0)
-			handed_back(t, &h[i]);
+			tape_handed_back(t, &h[i]);
 	}
 	SAME("done", wq_done_many(s->q, (wq_item *)(void *)items, size, n, tell ? outcomes : NULL),
 	     count);
@@ -348,7 +343,7 @@ bool op_next(struct tape *t, struct side *s)
 {
 	struct held h;
 
-	if (!pick(t, &h, &s))
+	if (!tape_pick(t, &h, &s))
 		return true;
 
 	wq_item it = h.item;
@@ -359,10 +354,10 @@ bool op_next(struct tape *t, struct side *s)
 		SAME("item was written", memcmp(&it, &h.item, sizeof it), 0);
 		return true;
 	}
-	handed_back(t, &h);
+	tape_handed_back(t, &h);
 
 	int64_t deadline_ns;
-	enum model_wait wait = some_wait(t, s, &deadline_ns);
+	enum model_wait wait = tape_some_wait(t, s, &deadline_ns);
 
 	want = model_get(&s->m, wait, &key);
 	rc = deadline_ns == WQ_NEVER ? wq_next(s->q, &it) : wq_next_until(s->q, &it, deadline_ns);
@@ -374,7 +369,7 @@ bool op_next(struct tape *t, struct side *s)
 	}
 	if (!tape_same_item(t, s, &it, key))
 		return false;
-	hold(t, s, &it, key);
+	tape_hold(t, s, &it, key);
 	return true;
 }
 
@@ -391,13 +386,13 @@ bool op_next_many(struct tape *t, struct side *s)
 		int rc = model_answer(&h[i], s);
 
 		if (rc >= 0)
-			handed_back(t, &h[i]);
+			tape_handed_back(t, &h[i]);
 		else if (want == WQ_OK)
 			want = rc;
 	}
 
 	int64_t deadline_ns;
-	enum model_wait wait = some_wait(t, s, &deadline_ns);
+	enum model_wait wait = tape_some_wait(t, s, &deadline_ns);
 	int rc = wq_next_many(s->q, (wq_item *)(void *)items, size, n, max, deadline_ns);
 
 	if (want == WQ_OK)
@@ -410,7 +405,7 @@ bool op_requeue(struct tape *t, struct side *s)
 {
 	struct held h;
 
-	if (!pick(t, &h, &s))
+	if (!tape_pick(t, &h, &s))
 		return true;
 	enum wq_where where = tape_byte(t) & 1 ? WQ_HEAD : WQ_TAIL;
 	/* An order of one's own learns of what is due when somebody looks, and this does not look. */
@@ -421,7 +416,7 @@ bool op_requeue(struct tape *t, struct side *s)
 
 	SAME("answer", wq_requeue(s->q, &h.item, where), want);
 	if (want >= 0)
-		handed_back(t, &h);
+		tape_handed_back(t, &h);
 	return true;
 }
 
@@ -429,7 +424,7 @@ bool op_extend(struct tape *t, struct side *s)
 {
 	struct held h;
 
-	if (!pick(t, &h, &s))
+	if (!tape_pick(t, &h, &s))
 		return true;
 	int want = h.home == s ? model_held(&s->m, h.key, h.hold) : WQ_EOTHERQUEUE;
 

@@ -4,6 +4,7 @@
  *   tape.c         reading, comparing, the life of the queues, the loop
  *   tape_change.c  operations that change something: add, get, done
  *   tape_later.c   the same with a delay; cancel, reschedule
+ *   tape_retry.c   the same by a limiter; retry, settle, dead letters
  *   tape_look.c    operations that wait, stop or look
  */
 #ifndef WQ_TEST_TAPE_INSIDE_H
@@ -29,6 +30,14 @@ struct side {
 	struct books books;
 	struct line line;
 	int fd;
+	struct dying {
+		struct tape *t;
+		struct side *s;
+		const struct held *held; /* whose last attempt is about to fail; NULL: none */
+		bool adds;               /* the callback adds the key again */
+		int calls;               /* of the callback */
+		bool ok;
+	} dying;
 	bool quiet;           /* a Get without waiting has found nothing ... */
 	uint64_t quiet_since; /* ... when there had been so many pushes */
 };
@@ -77,10 +86,32 @@ bool tape_differ(struct tape *t, const char *what, int64_t got, int64_t want);
 	} while (0)
 
 /* The item that a Get filled: is it the key that the model says? */
-bool tape_same_item(struct tape *t, const struct side *s, const wq_item *it, int key);
+bool tape_same_item(struct tape *t, struct side *s, const wq_item *it, int key);
 
 /* What a Get that found nothing means for the descriptor. */
 void tape_note_answer(struct side *s, int rc);
+
+/* It is held by the tape, or not any more: then a copy is kept. */
+void tape_hold(struct tape *t, struct side *s, const wq_item *it, int key);
+void tape_handed_back(struct tape *t, const struct held *h);
+
+/*
+ * An item to hand back and the queue to hand it to: in most cases a held one
+ * and its home, else a copy of one that was handed back, or the wrong queue.
+ */
+bool tape_pick(struct tape *t, struct held *h, struct side **s);
+
+/* How a Get is to wait. Nobody else is there to end a real wait, so none is begun. */
+enum model_wait tape_some_wait(struct tape *t, const struct side *s, int64_t *deadline_ns);
+
+/* Forget a key, in queue and model. */
+bool tape_forget(struct tape *t, struct side *s, int key);
+
+/* Time goes on. */
+bool tape_advance(struct tape *t, int64_t by_ns);
+
+/* Called for a key that died; ctx is a struct dying. */
+void tape_dead_letter(void *ctx, const wq_item *item);
 
 /* Add a key to queue and model. */
 bool tape_add(struct tape *t, struct side *s, int key);
@@ -95,7 +126,8 @@ bool tape_walk(struct tape *t, struct side *s, size_t stop_at);
 	X(work_off) X(interrupt) X(done) X(done_many) X(next) X(next_many)                         \
 	X(requeue) X(extend) X(wait) X(shutdown) X(walk) X(walk_moving)                            \
 	X(drain) X(state) X(fd) X(bad) X(clock) X(free)                                            \
-	X(later) X(later_burst) X(cancel) X(reschedule) X(deadline)
+	X(later) X(later_burst) X(cancel) X(reschedule) X(deadline)                                \
+	X(limited) X(settle)
 /* clang-format on */
 
 #define OP(name) bool op_##name(struct tape *t, struct side *s);

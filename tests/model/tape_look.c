@@ -211,11 +211,12 @@ bool op_drain(struct tape *t, struct side *s)
 	SAME("report: dirty", r.dirty, s->m.ndirty);
 	SAME("report: waiting", r.waiting, s->m.nwaiting);
 	SAME("report: dropped", r.dropped, s->m.dropped);
-	SAME("report: left", r.left | r.dead, 0);
+	SAME("report: left", r.left, s->m.nleft);
+	SAME("report: dead", r.dead, s->m.ndead);
 	SAME("report: reserved", r.reserved[0], 0);
 	if (!w.ok)
 		return false;
-	SAME("report: keys", w.n, b & 8 || want == WQ_OK ? 0 : model_live(&s->m));
+	SAME("report: keys", w.n, b & 8 ? 0 : model_live(&s->m));
 	return true;
 }
 
@@ -283,17 +284,23 @@ bool op_bad(struct tape *t, struct side *s)
 }
 
 /* The queue notices what is due when somebody looks, the model at once: no call may show it. */
+bool tape_advance(struct tape *t, int64_t by_ns)
+{
+	t->now_ns += by_ns;
+	SAME("advance", wq_manual_clock_advance(t->mc, by_ns), WQ_OK);
+	for (int i = 0; i < 2; i++)
+		model_clock(&t->side[i].m, t->now_ns);
+	return true;
+}
+
 bool op_clock(struct tape *t, struct side *s)
 {
 	static const int64_t steps[] = {0,         1,      WQ_MICROSECOND, 3 * WQ_MILLISECOND,
 	                                WQ_SECOND, WQ_HOUR};
 	unsigned b = tape_byte(t);
-	int64_t by_ns = steps[b % 6] * (1 + b / 6);
 
-	t->now_ns += by_ns;
-	SAME("advance", wq_manual_clock_advance(t->mc, by_ns), WQ_OK);
+	if (!tape_advance(t, steps[b % 6] * (1 + b / 6)))
+		return false;
 	SAME("now", wq_now(s->q), t->now_ns);
-	for (int i = 0; i < 2; i++)
-		model_clock(&t->side[i].m, t->now_ns);
 	return true;
 }

@@ -1,0 +1,156 @@
+/* Limited adds, and the ends of a hold that are more than done. */
+#include "model.h"
+
+#include <stdlib.h>
+
+void model_limit(struct model *m, const struct model_limits *limits)
+{
+	m->limits = *limits;
+}
+
+void model_release(struct model *m)
+{
+	if (wq_limiter_free(m->limits.limiter) != WQ_OK)
+		abort();
+}
+
+/* ---- what the limiter remembers ------------------------------------------ */
+
+static int64_t when(struct model *m, int key)
+{
+	int64_t delay = wq_limiter_when(m->limits.limiter, &key, sizeof key, m->now_ns);
+
+	if (delay < 0)
+		abort();
+	m->asked = true;
+	return delay;
+}
+
+static void give_back(struct model *m, int key)
+{
+	wq_limiter_give_back(m->limits.limiter, &key, sizeof key);
+}
+
+/* A refused add counts nothing: as often as before is asked once more. */
+static void unask(struct model *m, int key, int64_t before)
+{
+	if (!m->limits.exact)
+		abort();
+	model_forget(m, key);
+	while (before-- > 0)
+		when(m, key);
+}
+
+void model_expire(struct model *m, int key)
+{
+	struct model_key *k = &m->keys[key];
+
+	if (m->limits.idle_ns == 0 || model_state(m, key) != 0 ||
+	    m->now_ns - k->idle_since_ns <= m->limits.idle_ns)
+		return;
+	model_forget(m, key);
+	k->idle_since_ns = m->now_ns; /* it may be asked about before it comes back */
+}
+
+int64_t model_requeues(struct model *m, int key)
+{
+	model_expire(m, key);
+	return wq_limiter_num_requeues(m->limits.limiter, &key, sizeof key);
+}
+
+void model_forget(struct model *m, int key)
+{
+	wq_limiter_forget(m->limits.limiter, &key, sizeof key);
+}
+
+/* ---- calls ---------------------------------------------------------------- */
+
+int model_add_limited(struct model *m, int key, enum wq_policy policy)
+{
+	int64_t before, due;
+	int rc;
+
+	if (m->shut)
+		return WQ_ESHUTDOWN;
+	before = model_requeues(m, key);
+	due = wq_time_add(m->now_ns, when(m, key));
+	rc = model_add_at(m, key, due, policy);
+	if (rc == WQ_EFULL)
+		unask(m, key, before);
+	else if (rc == WQ_MERGED || rc == WQ_KEPT)
+		give_back(m, key);
+	return rc;
+}
+
+static int leave_over(struct model *m, int key)
+{
+	struct model_key *k = &m->keys[key];
+
+	k->hold = 0;
+	k->state = WQ_STATE_LEFT;
+	m->nrunning--;
+	m->nleft++;
+	return WQ_LEFT;
+}
+
+static int retry(struct model *m, int key, uint64_t hold)
+{
+	struct model_key *k = &m->keys[key];
+	bool dirty = k->state & WQ_STATE_DIRTY, refused = m->shut && !m->patient;
+	uint32_t most = m->limits.max_attempts;
+	int64_t due;
+
+	if (most > 0 && model_requeues(m, key) + 1 >= most) {
+		m->ndead++;
+		return WQ_DEAD;
+	}
+	due = wq_time_add(m->now_ns, when(m, key));
+	if (dirty || refused)
+		give_back(m, key);
+	if (refused && !dirty) {
+		if (!m->hurried || k->last_try)
+			return leave_over(m, key);
+		k->last_try = true;
+		due = m->now_ns;
+	}
+	if (due <= m->now_ns)
+		model_enter(m, key, m->now_ns);
+	else if (!dirty && model_wait_for(m, key, due, WQ_MIN) == WQ_KEPT)
+		give_back(m, key);
+	return model_done(m, key, hold);
+}
+
+/* Once more after a while; a queue that is shut drops that. */
+static int again(struct model *m, int key, uint64_t hold, int64_t after_ns)
+{
+	const struct model_key *k = &m->keys[key];
+
+	if (!m->shut)
+		model_wait_for(m, key, wq_time_add(m->now_ns, after_ns), WQ_MIN);
+	else
+		m->dropped += k->state == WQ_STATE_RUNNING;
+	return model_done(m, key, hold);
+}
+
+int model_settle(struct model *m, int key, uint64_t hold, int64_t verdict)
+{
+	bool comes_back = verdict != WQ_DONE && verdict != WQ_DROP;
+	int rc;
+
+	if (model_held(m, key, hold) != WQ_OK)
+		return WQ_ESTALE;
+	if (comes_back && m->keys[key].cancelled) {
+		rc = model_done(m, key, hold);
+		return rc == WQ_OK ? WQ_CANCELLED : rc;
+	}
+	if (comes_back && verdict < 0)
+		return retry(m, key, hold);
+	model_forget(m, key);
+	return comes_back ? again(m, key, hold, verdict) : model_done(m, key, hold);
+}
+
+void model_bury(struct model *m, int key)
+{
+	model_forget(m, key);
+	model_done(m, key, m->keys[key].hold);
+}
