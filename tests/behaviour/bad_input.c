@@ -34,6 +34,11 @@ static wq_item spoilt(const struct scene *s, int which)
 	return it;
 }
 
+static int64_t limited_with(const struct scene *s, wq_add_options o)
+{
+	return wq_add_with(s->q, "a", 1, &o);
+}
+
 struct bad {
 	const char *name;
 	int64_t (*call)(struct scene *s);
@@ -145,6 +150,58 @@ struct bad {
 	X(lost_reserved, WQ_EINVAL, wq_lost(s->q, &(wq_item[]){spoilt(s, 0)}[0]))                  \
 	X(lost_stale, WQ_ESTALE, wq_lost(s->q, &s->stale))                                         \
 	X(lost_other, WQ_EOTHERQUEUE, wq_lost(s->q, &s->other))                                    \
+	X(add_limited_null, WQ_EINVAL, wq_add_limited(NULL, "a", 1))                               \
+	X(add_limited_key_null, WQ_EINVAL, wq_add_limited(s->q, NULL, 1))                          \
+	X(add_limited_too_long, WQ_ETOOLONG, wq_add_limited(s->q, long_key, WQ_KEY_MAX + 1))       \
+	X(add_limited_much_too_long, WQ_ETOOLONG, wq_add_limited(s->q, "a", SIZE_MAX))             \
+	X(add_with_limited_and_after, WQ_EINVAL,                                                   \
+	  limited_with(s, (wq_add_options){.limited = 1, .after_ns = 1}))                          \
+	X(add_with_limited_and_before, WQ_EINVAL,                                                  \
+	  limited_with(s, (wq_add_options){.limited = 1, .after_ns = -1}))                         \
+	X(add_with_limited_and_at, WQ_EINVAL,                                                      \
+	  limited_with(s, (wq_add_options){.limited = 1, .at_ns = 1}))                             \
+	X(add_with_limited_2, WQ_EINVAL, limited_with(s, (wq_add_options){.limited = 2}))          \
+	X(add_with_limited_most, WQ_EINVAL,                                                        \
+	  limited_with(s, (wq_add_options){.limited = UINT32_MAX}))                                \
+	X(add_with_limited_policy, WQ_EINVAL,                                                      \
+	  limited_with(s, (wq_add_options){.limited = 1, .policy = (enum wq_policy)5}))            \
+	X(add_with_limited_reserved, WQ_EINVAL,                                                    \
+	  limited_with(s, (wq_add_options){.limited = 1, .reserved = {0, 0, 0, 0, 0, 1}}))         \
+	X(forget_null, WQ_EINVAL, wq_forget(NULL, "a", 1))                                         \
+	X(forget_key_null, WQ_EINVAL, wq_forget(s->q, NULL, 1))                                    \
+	X(forget_too_long, WQ_ETOOLONG, wq_forget(s->q, "a", WQ_KEY_MAX + 1))                      \
+	X(forget_item_null, WQ_EINVAL, wq_forget_item(NULL, &s->held))                             \
+	X(forget_item_item_null, WQ_EINVAL, wq_forget_item(s->q, NULL))                            \
+	X(forget_item_reserved, WQ_EINVAL, wq_forget_item(s->q, &(wq_item[]){spoilt(s, 1)}[0]))    \
+	X(forget_item_stale, WQ_ESTALE, wq_forget_item(s->q, &s->stale))                           \
+	X(forget_item_other, WQ_EOTHERQUEUE, wq_forget_item(s->q, &s->other))                      \
+	X(num_requeues_null, WQ_EINVAL, wq_num_requeues(NULL, "a", 1))                             \
+	X(num_requeues_key_null, WQ_EINVAL, wq_num_requeues(s->q, NULL, 1))                        \
+	X(num_requeues_too_long, WQ_ETOOLONG, wq_num_requeues(s->q, "a", SIZE_MAX))                \
+	X(num_requeues_item_null, WQ_EINVAL, wq_num_requeues_item(NULL, &s->held))                 \
+	X(num_requeues_item_item_null, WQ_EINVAL, wq_num_requeues_item(s->q, NULL))                \
+	X(num_requeues_item_reserved, WQ_EINVAL,                                                   \
+	  wq_num_requeues_item(s->q, &(wq_item[]){spoilt(s, 2)}[0]))                               \
+	X(num_requeues_item_stale, WQ_ESTALE, wq_num_requeues_item(s->q, &s->stale))               \
+	X(num_requeues_item_other, WQ_EOTHERQUEUE, wq_num_requeues_item(s->q, &s->other))          \
+	X(retry_null, WQ_EINVAL, wq_retry(NULL, &s->held))                                         \
+	X(retry_item_null, WQ_EINVAL, wq_retry(s->q, NULL))                                        \
+	X(retry_reserved, WQ_EINVAL, wq_retry(s->q, &(wq_item[]){spoilt(s, 0)}[0]))                \
+	X(retry_stale, WQ_ESTALE, wq_retry(s->q, &s->stale))                                       \
+	X(retry_other, WQ_EOTHERQUEUE, wq_retry(s->q, &s->other))                                  \
+	X(settle_null, WQ_EINVAL, wq_settle(NULL, &s->held, WQ_DONE))                              \
+	X(settle_item_null, WQ_EINVAL, wq_settle(s->q, NULL, WQ_DONE))                             \
+	X(settle_reserved, WQ_EINVAL, wq_settle(s->q, &(wq_item[]){spoilt(s, 1)}[0], WQ_DROP))     \
+	X(settle_stale, WQ_ESTALE, wq_settle(s->q, &s->stale, WQ_DONE))                            \
+	X(settle_stale_again, WQ_ESTALE, wq_settle(s->q, &s->stale, 5))                            \
+	X(settle_other, WQ_EOTHERQUEUE, wq_settle(s->q, &s->other, WQ_DROP))                       \
+	X(settle_next_null, WQ_EINVAL, wq_settle_next(NULL, &s->held, WQ_DONE, 0, NULL))           \
+	X(settle_next_item_null, WQ_EINVAL, wq_settle_next(s->q, NULL, WQ_DONE, 0, NULL))          \
+	X(settle_next_negative, WQ_EINVAL, wq_settle_next(s->q, &s->held, WQ_DONE, -2, NULL))      \
+	X(settle_next_reserved, WQ_EINVAL,                                                         \
+	  wq_settle_next(s->q, &(wq_item[]){spoilt(s, 2)}[0], WQ_DONE, 0, NULL))                   \
+	X(settle_next_stale, WQ_ESTALE, wq_settle_next(s->q, &s->stale, WQ_RETRY, 0, NULL))        \
+	X(settle_next_other, WQ_EOTHERQUEUE, wq_settle_next(s->q, &s->other, WQ_RETRY, 0, NULL))   \
 	X(wait_idle_until_null, WQ_EINVAL, wq_wait_idle_until(NULL, 0))                            \
 	X(wait_idle_until_negative, WQ_EINVAL, wq_wait_idle_until(s->q, -1))                       \
 	X(wait_idle_for_null, WQ_EINVAL, wq_wait_idle_for(NULL, 0))                                \
@@ -195,6 +252,8 @@ static void check_bad(void **state)
 	IS(b->call(&s), b->answer);
 
 	IS(wq_shutting_down(f.q), 0);
+	IS(wq_num_requeues(f.q, "held", 4), 0);
+	IS(wq_num_requeues(f.q, "a", 1), 0);
 	IS(state_of(f.q, "held"), WQ_STATE_RUNNING);
 	IS(state_of(f.q, "queued"), WQ_STATE_QUEUED);
 	check_whole(f.q, 1, 1);
@@ -259,6 +318,11 @@ static void slot_0_is_stale(wq *q, const void *owner, int64_t queued, int64_t ru
 		IS(wq_requeue(q, &it, WQ_HEAD), WQ_ESTALE);
 		IS(wq_extend(q, &it, 1), WQ_ESTALE);
 		IS(wq_lost(q, &it), WQ_ESTALE);
+		IS(wq_retry(q, &it), WQ_ESTALE);
+		IS(wq_settle(q, &it, 5), WQ_ESTALE);
+		IS(wq_settle_next(q, &it, WQ_DONE, WQ_NOWAIT, NULL), WQ_ESTALE);
+		IS(wq_forget_item(q, &it), WQ_ESTALE);
+		IS(wq_num_requeues_item(q, &it), WQ_ESTALE);
 		assert_memory_equal(&it, &copy, sizeof it);
 	}
 	check_whole(q, queued, running);
@@ -328,6 +392,9 @@ static void use_after_shutdown(void **state)
 	wq_shutdown(q);
 	IS(wq_add_str(q, "a"), WQ_ESHUTDOWN);
 	IS(wq_add(q, NULL, 0), WQ_ESHUTDOWN);
+	IS(wq_add_limited(q, "a", 1), WQ_ESHUTDOWN);
+	IS(wq_forget(q, "a", 1), WQ_OK);
+	IS(wq_num_requeues(q, "a", 1), 0);
 	IS(wq_add(q, NULL, 1), WQ_EINVAL); /* still first */
 	IS(wq_get(q, &none), WQ_ESHUTDOWN);
 	IS(wq_get_for(q, &none, WQ_NEVER), WQ_ESHUTDOWN);

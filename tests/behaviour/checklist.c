@@ -455,6 +455,48 @@ static void CopyShifting(void **state)
 	nothing_more(f);
 }
 
+/* ---- limited ----------------------------------------------------------------- */
+
+static int find_one(void *ctx, const wq_key_info *info)
+{
+	wq_key_info *wanted = ctx;
+
+	if (info->len != wanted->len || memcmp(info->key, wanted->key, info->len) != 0)
+		return 0;
+	wanted->due_ns = info->due_ns;
+	return 1;
+}
+
+/* AddRateLimited, and how long the key would wait; only the failures stay. */
+static int64_t ready_in(struct fixture *f, const char *key)
+{
+	wq_key_info info = {.key = key, .len = strlen(key)};
+
+	IS(wq_add_limited(f->q, key, strlen(key)), WQ_WAITING);
+	assert_true(wq_walk(f->q, find_one, &info) > 0);
+	IS(wq_cancel(f->q, key, strlen(key)), WQ_STATE_WAITING);
+	return info.due_ns - wq_now(f->q);
+}
+
+static void RateLimitingQueue(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	fixture_open(&f,
+	             &(wq_options){.limiter = wq_limiter_exponential(WQ_MILLISECOND, WQ_SECOND)});
+	IS(ready_in(&f, "one"), WQ_MILLISECOND);
+	IS(ready_in(&f, "one"), 2 * WQ_MILLISECOND);
+	IS(wq_num_requeues(f.q, "one", 3), 2);
+	IS(ready_in(&f, "two"), WQ_MILLISECOND);
+	IS(ready_in(&f, "two"), 2 * WQ_MILLISECOND);
+	IS(wq_forget(f.q, "one", 3), WQ_OK);
+	IS(wq_num_requeues(f.q, "one", 3), 0);
+	IS(ready_in(&f, "one"), WQ_MILLISECOND);
+	IS(wq_num_requeues(f.q, "two", 3), 2);
+	fixture_close(&f, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -475,6 +517,7 @@ int main(void)
 	    WITH_FIXTURE(Deduping),
 	    WITH_FIXTURE(AddTwoFireEarly),
 	    WITH_FIXTURE(CopyShifting),
+	    cmocka_unit_test(RateLimitingQueue),
 	};
 
 	return cmocka_run_group_tests_name("client-go's checklist", tests, NULL, NULL);

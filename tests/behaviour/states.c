@@ -14,8 +14,28 @@ enum {
 	RW = R | W,
 };
 
-/* AFTER and MOVE (wq_reschedule()) ask for an earlier time than the copy that waits has. */
-enum call { ADD, AFTER, DUE, CANCEL, MOVE, DONE, TAIL, HEAD, NEXT, EXTEND, LOST, GET, SHUTDOWN };
+/*
+ * AFTER, LIMITED, RETRY and MOVE (wq_reschedule()) ask for an earlier time than
+ * the copy that waits has.
+ */
+enum call {
+	ADD,
+	AFTER,
+	LIMITED,
+	DUE,
+	CANCEL,
+	MOVE,
+	DONE,
+	RETRY,
+	TAIL,
+	HEAD,
+	NEXT,
+	EXTEND,
+	LOST,
+	GET,
+	FORGET,
+	SHUTDOWN
+};
 
 static const int64_t wait_ns = WQ_SECOND, earlier_ns = WQ_SECOND / 2;
 
@@ -48,6 +68,13 @@ static const struct cell cells[] = {
     {"add_after, running and dirty", AFTER, RD, false, WQ_MERGED, RD, 0},
     {"add_after, running and waiting", AFTER, RW, false, WQ_MOVED, RW, 0},
 
+    {"add_limited, absent", LIMITED, ABSENT, false, WQ_WAITING, W, 0},
+    {"add_limited, waiting", LIMITED, W, false, WQ_MOVED, W, 0},
+    {"add_limited, queued", LIMITED, Q, false, WQ_MERGED, Q, 1},
+    {"add_limited, running", LIMITED, R, false, WQ_WAITING, RW, 0},
+    {"add_limited, running and dirty", LIMITED, RD, false, WQ_MERGED, RD, 0},
+    {"add_limited, running and waiting", LIMITED, RW, false, WQ_MOVED, RW, 0},
+
     {"comes due, absent", DUE, ABSENT, false, WQ_OK, ABSENT, 0},
     {"comes due, waiting", DUE, W, false, WQ_OK, Q, 0},
     {"comes due, queued", DUE, Q, false, WQ_OK, Q, 0},
@@ -78,6 +105,16 @@ static const struct cell cells[] = {
     {"done of an old hold, running", DONE, R, true, WQ_ESTALE, R, 0},
     {"done of an old hold, running and waiting", DONE, RW, true, WQ_ESTALE, RW, 0},
     {"done of an old hold, running and dirty", DONE, RD, true, WQ_ESTALE, RD, 0},
+
+    {"retry, absent", RETRY, ABSENT, true, WQ_ESTALE, ABSENT, 0},
+    {"retry, waiting", RETRY, W, true, WQ_ESTALE, W, 0},
+    {"retry, queued", RETRY, Q, true, WQ_ESTALE, Q, 0},
+    {"retry, running", RETRY, R, false, WQ_WAITING, W, 0},
+    {"retry, running and dirty", RETRY, RD, false, WQ_QUEUED, Q, 0},
+    {"retry, running and waiting", RETRY, RW, false, WQ_WAITING, W, 0},
+    {"retry of an old hold, running", RETRY, R, true, WQ_ESTALE, R, 0},
+    {"retry of an old hold, running and waiting", RETRY, RW, true, WQ_ESTALE, RW, 0},
+    {"retry of an old hold, running and dirty", RETRY, RD, true, WQ_ESTALE, RD, 0},
 
     {"requeue to the tail, absent", TAIL, ABSENT, true, WQ_ESTALE, ABSENT, 0},
     {"requeue to the tail, queued", TAIL, Q, true, WQ_ESTALE, Q, 0},
@@ -136,6 +173,13 @@ static const struct cell cells[] = {
     {"get, waiting", GET, W, false, WQ_OK, W, 0},
     {"get, running and waiting", GET, RW, false, WQ_OK, RW, 0},
 
+    {"forget, absent", FORGET, ABSENT, false, WQ_OK, ABSENT, 0},
+    {"forget, waiting", FORGET, W, false, WQ_OK, W, 0},
+    {"forget, queued", FORGET, Q, false, WQ_OK, Q, 0},
+    {"forget, running", FORGET, R, false, WQ_OK, R, 0},
+    {"forget, running and dirty", FORGET, RD, false, WQ_OK, RD, 0},
+    {"forget, running and waiting", FORGET, RW, false, WQ_OK, RW, 0},
+
     {"shutdown, absent", SHUTDOWN, ABSENT, false, WQ_OK, ABSENT, 0},
     {"shutdown, queued", SHUTDOWN, Q, false, WQ_OK, Q, 0},
     {"shutdown, running", SHUTDOWN, R, false, WQ_OK, R, 0},
@@ -189,6 +233,8 @@ static int make_call(struct fixture *f, enum call call, wq_item *it)
 		return wq_add_str(q, "key");
 	case AFTER:
 		return wq_add_after(q, "key", 3, earlier_ns);
+	case LIMITED:
+		return wq_add_limited(q, "key", 3);
 	case DUE:
 		return wq_manual_clock_advance(f->mc, wait_ns);
 	case CANCEL:
@@ -197,6 +243,8 @@ static int make_call(struct fixture *f, enum call call, wq_item *it)
 		return wq_reschedule(q, "key", 3, START_NS + earlier_ns);
 	case DONE:
 		return wq_done(q, it);
+	case RETRY:
+		return wq_retry(q, it);
 	case TAIL:
 		return wq_requeue(q, it, WQ_TAIL);
 	case HEAD:
@@ -209,6 +257,8 @@ static int make_call(struct fixture *f, enum call call, wq_item *it)
 		return wq_lost(q, it);
 	case GET:
 		return wq_get(q, it);
+	case FORGET:
+		return wq_forget(q, "key", 3);
 	case SHUTDOWN:
 		return wq_shutdown(q);
 	}
@@ -253,9 +303,10 @@ static int done_of(int bits)
 }
 
 /* The key waits, nobody holds it: it comes due when it should, not a nanosecond before. */
-static void check_due(struct fixture *f, enum call call)
+static void check_due(struct fixture *f, const struct cell *c)
 {
-	int64_t left_ns = call == AFTER || call == MOVE ? earlier_ns : wait_ns;
+	bool moved = c->call == AFTER || c->call == LIMITED || c->call == MOVE || c->call == RETRY;
+	int64_t left_ns = moved && c->answer > 0 ? earlier_ns : wait_ns;
 
 	wq_manual_clock_advance(f->mc, left_ns - 1);
 	IS(state_of(f->q, "key"), W);
@@ -273,7 +324,10 @@ static void check_cell(void **state)
 	wq_item old, held = {0};
 
 	/* Every other cell on the built-in order, whose counts and links are the queue's own. */
-	fixture_open(&f, c->touches > 0 || (c - cells) % 2 ? &(wq_options){.order = &order} : NULL);
+	fixture_open(&f, &(wq_options){
+			     .order = c->touches > 0 || (c - cells) % 2 ? &order : NULL,
+			     .limiter = wq_limiter_exponential(earlier_ns, WQ_HOUR),
+			 });
 	wq_add_str(f.q, "key");
 	get_is(f.q, &old, "key");
 	IS(wq_done(f.q, &old), WQ_OK);
@@ -295,6 +349,9 @@ static void check_cell(void **state)
 	IS(make_call(&f, c->call, &it), c->answer);
 	IS(state_of(f.q, "key"), c->after);
 	IS(line.touches, c->touches);
+	/* a failure counts in every state, if the call was accepted */
+	IS(wq_num_requeues(f.q, "key", 3),
+	   (c->call == LIMITED || c->call == RETRY) && c->answer >= 0);
 	if (c->answer < 0)
 		assert_memory_equal(&it, &old, sizeof it);
 
@@ -321,7 +378,7 @@ static void check_cell(void **state)
 		if (c->after == RD)
 			order_is(f.q, "key", NULL);
 		if (c->after & W)
-			check_due(&f, c->call);
+			check_due(&f, c);
 		/* no copy of the key is left that would come due later */
 		wq_manual_clock_advance(f.mc, WQ_HOUR);
 		check_whole(f.q, 0, 0);
