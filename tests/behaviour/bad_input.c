@@ -414,9 +414,82 @@ static void use_after_shutdown(void **state)
 	IS(count_keys(q), 0);
 }
 
+static int64_t own_when(void *ctx, const void *key, size_t len, int64_t now_ns)
+{
+	(void)ctx;
+	(void)key;
+	(void)len;
+	(void)now_ns;
+	return 0;
+}
+
+static void own_forget(void *ctx, const void *key, size_t len)
+{
+	(void)ctx;
+	(void)key;
+	(void)len;
+}
+
+static uint32_t own_num_requeues(void *ctx, const void *key, size_t len)
+{
+	(void)ctx;
+	(void)key;
+	(void)len;
+	return 0;
+}
+
+static void own_free(void *ctx)
+{
+	++*(int *)ctx;
+}
+
+static wq_limiter *own_limiter(int *freed)
+{
+	return wq_limiter_own(&(wq_limiter_functions){.when = own_when,
+	                                              .forget = own_forget,
+	                                              .num_requeues = own_num_requeues,
+	                                              .free = own_free,
+	                                              .ctx = freed});
+}
+
+/* [GIVEN] A limiter that a queue was given is its own, whatever becomes of the queue. */
+static void limits_of_a_new_queue(void **state)
+{
+	wq_limiter *l = wq_limiter_exponential(1, 1);
+	wq *q = NULL, *none = NULL;
+	int freed = 0;
+
+	(void)state;
+	IS(wq_new(&q, &(wq_options){.limiter = l}), WQ_OK);
+	IS(wq_new(&none, &(wq_options){.limiter = l}), WQ_EBUSY);
+	IS(wq_limiter_when(l, "a", 1, 0), WQ_EBUSY);
+	IS(wq_limiter_free(l), WQ_EBUSY);
+	IS(wq_add_limited(q, "a", 1), WQ_WAITING); /* it is as it was */
+	IS(wq_free(q), 1);
+	IS(wq_new(&none, &(wq_options){.limiter = wq_limiter_exponential(0, 1)}), WQ_EINVAL);
+	IS(wq_new(&none, &(wq_options){.limiter = wq_limiter_max_wait(NULL, 1)}), WQ_ENOMEM);
+
+	IS(wq_new(&none, &(wq_options){.limiter = own_limiter(&freed), .reserved0 = 1}), WQ_EINVAL);
+	IS(freed, 1);
+	IS(wq_new(&none, &(wq_options){.limiter = own_limiter(&freed), .reserved = {0, 0, 0, 1}}),
+	   WQ_EINVAL);
+	IS(freed, 2);
+	IS(wq_new(NULL, &(wq_options){.limiter = own_limiter(&freed)}), WQ_EINVAL);
+	IS(freed, 3);
+	IS(wq_new(&none,
+	          &(wq_options){.limiter = own_limiter(&freed), .allocator = &(wq_allocator){0}}),
+	   WQ_EINVAL);
+	IS(freed, 4);
+	assert_null(none);
+	IS(wq_new(&q, &(wq_options){.limiter = own_limiter(&freed), .max_attempts = 1}), WQ_OK);
+	IS(freed, 4);
+	IS(wq_free(q), 0);
+	IS(freed, 5);
+}
+
 int main(void)
 {
-	struct CMUnitTest tests[LENGTH(cases) + 4];
+	struct CMUnitTest tests[LENGTH(cases) + 5];
 	size_t n = 0;
 
 	for (; n < LENGTH(cases); n++)
@@ -429,5 +502,6 @@ int main(void)
 	tests[n++] = (struct CMUnitTest)WITH_FIXTURE(made_up_slot_0);
 	tests[n++] = (struct CMUnitTest)cmocka_unit_test(item_of_a_queue_that_is_gone);
 	tests[n++] = (struct CMUnitTest)WITH_FIXTURE(use_after_shutdown);
+	tests[n++] = (struct CMUnitTest)cmocka_unit_test(limits_of_a_new_queue);
 	return _cmocka_run_group_tests("bad input", tests, n, NULL, NULL);
 }

@@ -18,6 +18,10 @@ static struct record {
 	wq_options options;
 	wq_clock clock;
 	wq_allocator allocator;
+	wq_add_options add; /* of add_with */
+	wq_turn turn;       /* as it came in */
+	int settled;        /* what the next turn says */
+	char letters[8];    /* the keys for which dead_letter was called */
 } rec;
 
 static char the_state;
@@ -57,6 +61,27 @@ static int e_close(void *s)
 static int e_add(void *s, const void *key, size_t len)
 {
 	return (int)note("add", s, key, NULL, len, 0, 0, 0);
+}
+
+static int e_add_with(void *s, const void *key, size_t len, const wq_add_options *options)
+{
+	rec.add = *options;
+	return (int)note("add_with", s, key, NULL, len, 0, 0, 0);
+}
+
+static int e_reschedule(void *s, const void *key, size_t len, int64_t due_ns)
+{
+	return (int)note("reschedule", s, key, NULL, len, 0, 0, due_ns);
+}
+
+static int e_cancel(void *s, const void *key, size_t len, int64_t deadline_ns)
+{
+	return (int)note("cancel", s, key, NULL, len, 0, 0, deadline_ns);
+}
+
+static int64_t e_next_deadline(void *s)
+{
+	return note("next_deadline", s, NULL, NULL, 0, 0, 0, 0);
 }
 
 static int e_add_many(void *s, const wq_key *keys, size_t n, int *outcomes)
@@ -165,6 +190,40 @@ static int e_clock_changed(void *s)
 	return (int)note("clock_changed", s, NULL, NULL, 0, 0, 0, 0);
 }
 
+static int e_forget(void *s, const wq_item *item, const void *key, size_t len)
+{
+	return (int)note("forget", s, item, key, len, 0, 0, 0);
+}
+
+static int64_t e_num_requeues(void *s, const wq_item *item, const void *key, size_t len)
+{
+	return note("num_requeues", s, item, key, len, 0, 0, 0);
+}
+
+/* The item is a copy: it is looked at, and renewed or filled as the contract says. */
+static int e_turn(void *s, wq_item *item, wq_turn *turn)
+{
+	rec.turn = *turn;
+	note("turn", s, item->key, NULL, item->len, (size_t)item->token, 0, turn->deadline_ns);
+	turn->settled = turn->steps & WQ_TURN_BURY ? WQ_DEAD : rec.settled;
+	if (turn->settled < 0)
+		return turn->settled;
+	if (turn->settled == WQ_DEAD && turn->steps & WQ_TURN_SETTLE) {
+		item->token++;
+		return WQ_OK;
+	}
+	if (!(turn->steps & WQ_TURN_GET))
+		return WQ_OK;
+	if (rec.answer == WQ_OK)
+		*item = (wq_item){.key = "next", .len = 4, .token = 99};
+	return (int)rec.answer;
+}
+
+static uint32_t e_gate_change(void *s, wq_gate *gate)
+{
+	return (uint32_t)note("gate_change", s, gate, NULL, 0, 0, 0, 0);
+}
+
 static const wq_engine recorder = {
     .version = WQ_ENGINE_VERSION,
     .size = sizeof(wq_engine),
@@ -172,6 +231,10 @@ static const wq_engine recorder = {
     .open = e_open,
     .close = e_close,
     .add = e_add,
+    .add_with = e_add_with,
+    .reschedule = e_reschedule,
+    .cancel = e_cancel,
+    .next_deadline = e_next_deadline,
     .add_many = e_add_many,
     .get = e_get,
     .get_many = e_get_many,
@@ -193,6 +256,10 @@ static const wq_engine recorder = {
     .walk = e_walk,
     .fd = e_fd,
     .clock_changed = e_clock_changed,
+    .forget = e_forget,
+    .num_requeues = e_num_requeues,
+    .turn = e_turn,
+    .gate_change = e_gate_change,
 };
 
 static int64_t fixed_now(void *ctx)
@@ -363,6 +430,143 @@ static void every_call_goes_through(void **state)
 	close_recorder(q);
 }
 
+static void calls_on_time_and_limits_go_through(void **state)
+{
+	wq *q = open_recorder();
+	wq_add_options o = {.at_ns = 8, .policy = WQ_MAX};
+	wq_item it = {.token = 1};
+
+	(void)state;
+	REACHES(wq_add_with(q, "abc", 3, &o), "add_with");
+	IS((int64_t)rec.n1, 3);
+	assert_memory_equal(&rec.add, &o, sizeof o);
+	REACHES(wq_add_with(q, "abc", 3, NULL), "add");
+	REACHES(wq_add_after(q, "abc", 3, 9), "add_with");
+	IS(rec.add.after_ns, 9);
+	REACHES(wq_add_after(q, "abc", 3, 0), "add");
+	REACHES(wq_add_at(q, "abc", 3, 9), "add_with");
+	IS(rec.add.at_ns, 9);
+	REACHES(wq_add_limited(q, "abc", 3), "add_with");
+	IS(rec.add.limited, 1);
+	IS(rec.add.policy, WQ_MIN);
+	IS(rec.add.after_ns | rec.add.at_ns, 0);
+	o = (wq_add_options){.limited = 1, .policy = WQ_REMIND};
+	REACHES(wq_add_with(q, "abc", 3, &o), "add_with");
+	assert_memory_equal(&rec.add, &o, sizeof o);
+	REACHES(wq_reschedule(q, "abc", 3, 4), "reschedule");
+	IS(rec.time_ns, 4);
+	REACHES(wq_cancel(q, "abc", 3), "cancel");
+	IS(rec.time_ns, WQ_NOWAIT);
+	REACHES(wq_cancel_sync_until(q, "abc", 3, 4), "cancel");
+	IS(rec.time_ns, 4);
+	REACHES(wq_next_deadline(q), "next_deadline");
+	REACHES(wq_forget(q, "abc", 3), "forget");
+	assert_null(rec.p1);
+	assert_memory_equal(rec.p2, "abc", 3);
+	IS((int64_t)rec.n1, 3);
+	REACHES(wq_forget_item(q, &it), "forget");
+	assert_ptr_equal(rec.p1, &it);
+	REACHES(wq_num_requeues(q, "abc", 3), "num_requeues");
+	assert_null(rec.p1);
+	assert_memory_equal(rec.p2, "abc", 3);
+	REACHES(wq_num_requeues_item(q, &it), "num_requeues");
+	assert_ptr_equal(rec.p1, &it);
+	close_recorder(q);
+}
+
+static void note_letter(void *ctx, const wq_item *item)
+{
+	struct record *r = ctx;
+	size_t n = strlen(r->letters);
+
+	IS((int64_t)item->token, 43); /* renewed */
+	assert_true(n + 1 < sizeof r->letters);
+	r->letters[n] = *(const char *)item->key;
+}
+
+static wq *open_turns(void)
+{
+	wq *q = NULL;
+
+	memset(&rec, 0, sizeof rec);
+	IS(wq_new(&q, &(wq_options){.engine = &recorder,
+	                            .clock = &fixed,
+	                            .max_attempts = 5,
+	                            .dead_letter = note_letter,
+	                            .dead_ctx = &rec}),
+	   WQ_OK);
+	IS(rec.options.max_attempts, 5);
+	assert_non_null(rec.options.limiter);
+	return q;
+}
+
+/* wq_settle(), wq_retry(): a turn without a Get. */
+static void a_turn_that_settles(void **state)
+{
+	static const int answers[] = {WQ_OK,   WQ_QUEUED, WQ_WAITING,     WQ_CANCELLED,
+	                              WQ_LEFT, WQ_ESTALE, WQ_EOTHERQUEUE, WQ_EIO};
+	wq *q = open_turns();
+	wq_item it = {.key = "k", .len = 1, .token = 42}, before = it;
+
+	(void)state;
+	for (size_t i = 0; i < LENGTH(answers); i++) {
+		int calls = rec.calls;
+
+		rec.settled = answers[i];
+		IS(wq_settle(q, &it, 17), answers[i]);
+		IS(rec.turn.steps, WQ_TURN_SETTLE);
+		IS(rec.turn.verdict, 17);
+		assert_null(rec.turn.gate);
+		IS((int64_t)rec.n2, 42);
+		IS(wq_retry(q, &it), answers[i]);
+		IS(rec.turn.verdict, WQ_RETRY);
+		IS(rec.calls, calls + 2);
+	}
+	/* dead: the letter is sent between two turns */
+	rec.settled = WQ_DEAD;
+	IS(wq_retry(q, &it), WQ_DEAD);
+	IS(rec.turn.steps, WQ_TURN_BURY);
+	IS((int64_t)rec.n2, 43);
+	assert_string_equal(rec.letters, "k");
+	assert_memory_equal(&it, &before, sizeof it);
+	close_recorder(q);
+}
+
+/* wq_settle_next(): the same with one. */
+static void a_turn_that_gets(void **state)
+{
+	wq *q = open_turns();
+	wq_item it = {.key = "k", .len = 1, .token = 42}, before = it;
+	int settled = 77;
+
+	(void)state;
+	rec.settled = WQ_ESTALE;
+	IS(wq_settle_next(q, &it, 17, 5, &settled), WQ_ESTALE);
+	IS(settled, 77);
+	rec.settled = WQ_WAITING;
+	rec.answer = WQ_ETIMEDOUT;
+	IS(wq_settle_next(q, &it, 17, 5, &settled), WQ_ETIMEDOUT);
+	IS(rec.turn.steps, WQ_TURN_SETTLE | WQ_TURN_GET);
+	IS(rec.turn.deadline_ns, 5);
+	IS(settled, WQ_WAITING);
+	assert_memory_equal(&it, &before, sizeof it);
+	rec.settled = WQ_DEAD;
+	IS(wq_settle_next(q, &it, WQ_RETRY, WQ_NOWAIT, &settled), WQ_ETIMEDOUT);
+	IS(rec.turn.steps, WQ_TURN_BURY | WQ_TURN_GET);
+	IS(rec.turn.deadline_ns, WQ_NOWAIT);
+	IS(settled, WQ_DEAD);
+	assert_string_equal(rec.letters, "k");
+	assert_memory_equal(&it, &before, sizeof it);
+	rec.answer = WQ_OK;
+	IS(wq_settle_next(q, &it, WQ_RETRY, 5, NULL), WQ_OK);
+	assert_string_equal(rec.letters, "kk");
+	IS((int64_t)it.token, 99);
+	rec.settled = WQ_OK;
+	IS(wq_settle_next(q, &it, WQ_DONE, 5, &settled), WQ_OK);
+	IS(settled, WQ_OK);
+	close_recorder(q);
+}
+
 static void answers_of_64_bits_come_back_whole(void **state)
 {
 	wq *q = open_recorder();
@@ -371,6 +575,8 @@ static void answers_of_64_bits_come_back_whole(void **state)
 	rec.answer = INT64_C(0x123456789ab);
 	IS(wq_len(q), INT64_C(0x123456789ab));
 	IS(wq_walk(q, ignore, NULL), INT64_C(0x123456789ab));
+	IS(wq_next_deadline(q), INT64_C(0x123456789ab));
+	IS(wq_num_requeues(q, "a", 1), INT64_C(0x123456789ab));
 	IS(wq_now(q), START_NS);
 	close_recorder(q);
 }
@@ -406,6 +612,17 @@ static void bad_arguments_do_not_arrive(void **state)
 	IS(wq_requeue(q, &it, (enum wq_where)3), WQ_EINVAL);
 	IS(wq_extend(q, &it, 0), WQ_EINVAL);
 	IS(wq_lost(q, &bad), WQ_EINVAL);
+	IS(wq_add_limited(q, NULL, 1), WQ_EINVAL);
+	IS(wq_add_with(q, "a", 1, &(wq_add_options){.limited = 1, .after_ns = 1}), WQ_EINVAL);
+	IS(wq_forget(q, NULL, 1), WQ_EINVAL);
+	IS(wq_forget(q, "a", SIZE_MAX), WQ_ETOOLONG);
+	IS(wq_forget_item(q, &bad), WQ_EINVAL);
+	IS(wq_num_requeues(q, NULL, 1), WQ_EINVAL);
+	IS(wq_num_requeues_item(q, NULL), WQ_EINVAL);
+	IS(wq_retry(q, &bad), WQ_EINVAL);
+	IS(wq_settle(q, NULL, WQ_DONE), WQ_EINVAL);
+	IS(wq_settle_next(q, &bad, WQ_DONE, 0, NULL), WQ_EINVAL);
+	IS(wq_settle_next(q, &it, WQ_DONE, -2, NULL), WQ_EINVAL);
 	IS(wq_wait_idle_until(q, -1), WQ_EINVAL);
 	IS(wq_wait_key_until(q, NULL, 1, 0), WQ_EINVAL);
 	IS(wq_wait_key_for(q, "a", SIZE_MAX, 0), WQ_ETOOLONG);
@@ -479,6 +696,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(options_arrive_complete),
 	    cmocka_unit_test(every_call_goes_through),
+	    cmocka_unit_test(calls_on_time_and_limits_go_through),
+	    cmocka_unit_test(a_turn_that_settles),
+	    cmocka_unit_test(a_turn_that_gets),
 	    cmocka_unit_test(answers_of_64_bits_come_back_whole),
 	    cmocka_unit_test(bad_arguments_do_not_arrive),
 	    cmocka_unit_test(an_engine_that_does_not_open),
