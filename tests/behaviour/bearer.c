@@ -17,13 +17,6 @@ static int limited(wq *q, const char *key)
 	return wq_add_limited(q, key, strlen(key));
 }
 
-static int remind(wq *q, const char *key, int64_t after_ns)
-{
-	wq_add_options o = {.after_ns = after_ns, .policy = WQ_REMIND};
-
-	return wq_add_with(q, key, strlen(key), &o);
-}
-
 static int remind_limited(wq *q, const char *key)
 {
 	wq_add_options o = {.limited = 1, .policy = WQ_REMIND};

@@ -390,9 +390,11 @@ static void C3_a_limiter_that_counts(void **state)
 	   WQ_EINVAL);
 	IS(wq_new(&q, &(wq_options){.max_attempts = 1, .limiter = wq_limiter_bucket_per_key(1, 1)}),
 	   WQ_EINVAL);
-	IS(wq_new(&q, &(wq_options){.max_attempts = UINT32_MAX,
+	IS(wq_new(&q, &(wq_options){.max_attempts = 2,
 	                            .limiter = wq_limiter_max_wait(wq_limiter_bucket(1, 1), 1)}),
 	   WQ_EINVAL);
+	IS(wq_new(&q, &(wq_options){.max_attempts = WQ_FAILURES_MAX + 1}), WQ_EINVAL);
+	IS(wq_new(&q, &(wq_options){.max_attempts = UINT32_MAX}), WQ_EINVAL);
 	parts[0] = wq_limiter_bucket(1, 1);
 	parts[1] = wq_limiter_bounded(wq_limiter_bucket_per_key(1, 1), 5);
 	IS(wq_new(&q, &(wq_options){.max_attempts = 1, .limiter = wq_limiter_max_of(parts, 2)}),
@@ -404,7 +406,7 @@ static void C3_a_limiter_that_counts(void **state)
 	IS(wq_new(&q, &(wq_options){.max_attempts = 1, .limiter = wq_limiter_max_of(parts, 2)}),
 	   WQ_OK);
 	IS(wq_free(q), 0);
-	IS(wq_new(&q, &(wq_options){.max_attempts = UINT32_MAX}), WQ_OK);
+	IS(wq_new(&q, &(wq_options){.max_attempts = WQ_FAILURES_MAX}), WQ_OK);
 	IS(wq_free(q), 0);
 }
 

@@ -346,6 +346,7 @@ static void C2_left_over_keys_are_listed(void **state)
 	IS(wq_forget(f.q, "a", 1), WQ_OK);
 	IS(requeues(f.q, "a"), 0);
 	IS(state_of(f.q, "a"), LEFT);
+	IS(wq_cancel(f.q, "a", 1), WQ_ENOTFOUND);
 	IS(wq_add_str(f.q, "a"), WQ_ESHUTDOWN);
 	IS(wq_add_limited(f.q, "a", 1), WQ_ESHUTDOWN);
 	fixture_close(&f, 2);

@@ -137,10 +137,13 @@ static void R9_verdicts_of_a_cancelled_hold(void **state)
 	static const struct {
 		int64_t verdict;
 		int answer;
-	} rows[] = {{WQ_DONE, WQ_OK},
-	            {WQ_DROP, WQ_OK},
-	            {WQ_RETRY, WQ_CANCELLED},
-	            {5, WQ_CANCELLED}};
+		int64_t requeues;
+	} rows[] = {
+	    {WQ_DONE, WQ_OK, 0},
+	    {WQ_DROP, WQ_OK, 0},
+	    {WQ_RETRY, WQ_CANCELLED, 1},
+	    {5, WQ_CANCELLED, 0},
+	};
 
 	(void)state;
 	for (size_t i = 0; i < LENGTH(rows); i++) {
@@ -152,6 +155,7 @@ static void R9_verdicts_of_a_cancelled_hold(void **state)
 		IS(wq_cancel(f.q, "a", 1), R);
 		IS(wq_settle(f.q, &it, rows[i].verdict), rows[i].answer);
 		IS(state_of(f.q, "a"), 0);
+		IS(requeues(f.q, "a"), rows[i].requeues);
 		IS(count_keys(f.q), 0);
 		fixture_close(&f, 0);
 	}

@@ -140,6 +140,8 @@ int model_settle(struct model *m, int key, uint64_t hold, int64_t verdict)
 	if (model_held(m, key, hold) != WQ_OK)
 		return WQ_ESTALE;
 	if (comes_back && m->keys[key].cancelled) {
+		if (verdict > 0)
+			model_forget(m, key);
 		rc = model_done(m, key, hold);
 		return rc == WQ_OK ? WQ_CANCELLED : rc;
 	}
