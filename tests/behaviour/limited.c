@@ -148,7 +148,7 @@ static void R1_delays_without_end(void **state)
 static void R3_the_default(void **state)
 {
 	struct fixture *f = *state;
-	char key[8];
+	char key[16];
 
 	IS(limited(f->q, "a"), WQ_WAITING);
 	IS(wq_next_deadline(f->q), START_NS + 5 * ms);
