@@ -16,6 +16,8 @@
  *   burst.c       rows of many keys that are due at one instant
  *   late.c        rows of how late a key is
  *   parts.c       rows of the heap and the delay queue
+ *   limit.c       rows of limited adds
+ *   workers.c     rows of the pool and of the parallel loop
  *
  * A group is a few rows that one repetition measures together. It knows its
  * rows, fills in a value and, where the row is judged by a primitive, that
@@ -58,6 +60,7 @@ enum bench_bar {
 	BAR_TIMES, /* value <= factor × limit */
 	BAR_PLUS,  /* value <= limit + factor */
 	BAR_FLOOR, /* value >= factor, as far as the placement of the CPUs allows */
+	BAR_SHARE, /* value >= factor × limit */
 	BAR_FIXED, /* value <= factor */
 	BAR_NONE,  /* printed beside its limit, for comparison; neither judged nor in the JSON */
 };
@@ -74,7 +77,7 @@ enum { BENCH_ROWS_MAX = 9 };
 
 struct bench_sample {
 	double value;
-	double limit; /* BAR_TIMES, BAR_PLUS, BAR_NONE: the primitive */
+	double limit; /* BAR_TIMES, BAR_PLUS, BAR_SHARE, BAR_NONE: the primitive */
 };
 
 struct bench_group {
@@ -98,7 +101,7 @@ struct bench_groups {
 };
 
 extern const struct bench_groups bench_single, bench_bulk, bench_threads, bench_wake, bench_memory,
-    bench_wheel, bench_delay, bench_burst, bench_late, bench_parts;
+    bench_wheel, bench_delay, bench_burst, bench_late, bench_parts, bench_limit, bench_workers;
 
 /* What runs in a child of its own, of memory.c and single.c. Return an exit status. */
 int bench_memory_child(void);

@@ -61,8 +61,8 @@ static const struct bench_sizes quick_sizes = {
 };
 
 static const struct bench_groups *const all[] = {
-    &bench_single, &bench_bulk,  &bench_threads, &bench_wake, &bench_memory,
-    &bench_wheel,  &bench_delay, &bench_burst,   &bench_late, &bench_parts,
+    &bench_single, &bench_bulk,  &bench_threads, &bench_wake,  &bench_memory, &bench_wheel,
+    &bench_delay,  &bench_burst, &bench_late,    &bench_parts, &bench_limit,  &bench_workers,
 };
 
 enum { REPS_QUICK = 2, REPS_MAX = 100, ROWS_MAX = 96 };
@@ -153,6 +153,11 @@ static void format_value(char *out, size_t size, const char *unit, double v)
 		snprintf(out, size, "%.2f %s", v, unit);
 }
 
+static bool more_is_better(const struct bench_row *row)
+{
+	return strchr(row->unit, '/') != NULL;
+}
+
 static void judge_bar(struct verdict *v, double trip_ns, enum class class)
 {
 	const struct bench_row *row = v->row;
@@ -177,6 +182,11 @@ static void judge_bar(struct verdict *v, double trip_ns, enum class class)
 		snprintf(v->judged_by, sizeof v->judged_by, "%.4g M/s x %.2f (%s)",
 		         row->factor * 1e-6, placement_factor(trip_ns), class_names[class]);
 		break;
+	case BAR_SHARE:
+		v->bar = row->factor * v->limit;
+		snprintf(v->judged_by, sizeof v->judged_by, "%.4g %% of %s (%s)", row->factor * 100,
+		         row->limit_name, limit);
+		break;
 	case BAR_FIXED:
 		v->limit = v->bar = row->factor;
 		snprintf(v->judged_by, sizeof v->judged_by, "%s", row->limit_name);
@@ -186,7 +196,7 @@ static void judge_bar(struct verdict *v, double trip_ns, enum class class)
 		         limit);
 		break;
 	}
-	v->met = row->bar == BAR_FLOOR ? v->best >= v->bar : v->best <= v->bar;
+	v->met = more_is_better(row) ? v->best >= v->bar : v->best <= v->bar;
 }
 
 /*
@@ -199,8 +209,8 @@ static void judge(struct verdict *v, const struct bench_group *g, size_t at, con
 {
 	const struct bench_row *row = &g->rows[at];
 	double values[2 * REPS_MAX];
-	double limit = INFINITY, trip = 0;
-	bool more = row->bar == BAR_FLOOR;
+	bool more = more_is_better(row);
+	double limit = more ? 0 : INFINITY, trip = 0;
 	size_t n = 0;
 
 	v->row = row;
@@ -216,7 +226,8 @@ static void judge(struct verdict *v, const struct bench_group *g, size_t at, con
 			if (g->paired)
 				limit = r->samples[at].limit;
 		}
-		if (!g->paired && r->samples[at].limit < limit)
+		if (!g->paired &&
+		    (more ? r->samples[at].limit > limit : r->samples[at].limit < limit))
 			limit = r->samples[at].limit;
 		values[n++] = value;
 	}
@@ -300,7 +311,7 @@ static void print_verdict(const struct verdict *v, bool quick)
 		return;
 	}
 	printf("%-18s %12s %12s %12s   %s %-12s %-6s  %s\n", v->row->name, best, median, worst,
-	       v->row->bar == BAR_FLOOR ? ">=" : "<=", bar,
+	       more_is_better(v->row) ? ">=" : "<=", bar,
 	       quick    ? "-"
 	       : v->met ? "ok"
 	                : "MISSED",

@@ -33,7 +33,9 @@ static const struct expected {
     {"late_1m_1ns_p99", "ns"},  {"add_after_1k", "ns"},       {"cancel_1k", "ns"},
     {"add_after_10k", "ns"},    {"cancel_10k", "ns"},         {"add_after_100k", "ns"},
     {"cancel_100k", "ns"},      {"add_after_1m", "ns"},       {"cancel_1m", "ns"},
-    {"add_after_10m", "ns"},    {"cancel_10m", "ns"},
+    {"add_after_10m", "ns"},    {"cancel_10m", "ns"},         {"limited_cycle", "ns"},
+    {"pool_1us", "keys/s"},     {"parallel", "ns"},           {"parallel_16", "ns"},
+    {"parallel_256", "ns"},     {"parallel_4096", "ns"},
 };
 
 enum { EXPECTED = sizeof expected / sizeof expected[0] };
