@@ -1,12 +1,12 @@
 /*
- * Rows of the pool and of the parallel loop: two threads each.
+ * Rows of the pool and of the parallel loop, two threads each unless they say otherwise.
  *
  *   pool_1us   keys through a pool of 2 whose handler works for 1 µs; all are in line
  *              before it is resumed, and time runs from when both workers have come
  *   pool_bare  two threads that do the same work on as many keys, with no queue
  *              between; to compare
- *   parallel   empty pieces in chunks of 1; _16, _256, _4096: in larger chunks.
- *              Nanoseconds of a thread, so twice what the clock says for each piece
+ *   parallel   1M empty pieces in chunks of 1; _16, _256, _4096: in larger chunks
+ *   parallel_alone   the same in chunks of 1 by one thread: what a piece costs it; to compare
  *
  * The 1 µs is a chain of multiplications, counted out at the beginning; how long it takes
  * is measured again in every repetition, alone, and the ideal is two of it at a time.
@@ -185,9 +185,14 @@ static void crew_teardown(void *state)
 
 /* ---- the parallel loop -------------------------------------------------------- */
 
-static const size_t chunks[] = {1, 16, 256, 4096};
+/* In the order of the rows. */
+static const wq_parallel_options loops[] = {
+    {.workers = WORKERS, .chunk = 1},   {.workers = WORKERS, .chunk = 16},
+    {.workers = WORKERS, .chunk = 256}, {.workers = WORKERS, .chunk = 4096},
+    {.workers = 1, .chunk = 1},
+};
 
-enum { CHUNKS = sizeof chunks / sizeof chunks[0], PARALLEL_RUNS = 12 };
+enum { LOOPS = sizeof loops / sizeof loops[0], PARALLEL_RUNS = 20 };
 
 static void atomic_add_run(void *state, size_t n)
 {
@@ -205,17 +210,16 @@ static int nothing(void *ctx, size_t piece)
 	return 0;
 }
 
-static double parallel_pass(size_t chunk)
+static double parallel_pass(const wq_parallel_options *o)
 {
-	wq_parallel_options o = {.workers = WORKERS, .chunk = chunk};
 	size_t n = bench_sizes.keys;
 	int64_t start = bench_now();
 
-	bench_check(wq_parallel(n, nothing, NULL, &o) == (int64_t)n, "pieces were left out");
-	return (double)(bench_now() - start) * WORKERS / (double)n;
+	bench_check(wq_parallel(n, nothing, NULL, o) == (int64_t)n, "pieces were left out");
+	return (double)(bench_now() - start) / (double)n;
 }
 
-/* Judged by an atomic add; by the same loop in chunks of 1; the rest by chunks of 16. */
+/* Larger chunks may not cost more than chunks of 1, nor still larger ones more than those. */
 static void parallel_run(const void *arg, void *state, struct bench_sample *samples)
 {
 	struct bench_work add = {atomic_add_run, NULL, 150000};
@@ -224,13 +228,13 @@ static void parallel_run(const void *arg, void *state, struct bench_sample *samp
 	(void)arg;
 	(void)state;
 	for (int i = 0; i < runs; i++)
-		for (size_t k = 0; k < CHUNKS; k++) {
-			double ns = parallel_pass(chunks[k]);
+		for (size_t k = 0; k < LOOPS; k++) {
+			double ns = parallel_pass(&loops[k]);
 
 			if (i == 0 || ns < samples[k].value)
 				samples[k].value = ns;
 		}
-	samples[0].limit = bench_alone(&add);
+	samples[0].limit = samples[4].limit = bench_alone(&add);
 	samples[1].limit = samples[0].value;
 	samples[2].limit = samples[3].limit = samples[1].value;
 }
@@ -252,8 +256,9 @@ static const struct bench_group groups[] = {
 	.rows = {{"parallel", "ns", BAR_TIMES, 2, "atomic_add"},
                  {"parallel_16", "ns", BAR_TIMES, 1, "parallel"},
                  {"parallel_256", "ns", BAR_TIMES, 1.25, "parallel_16"},
-                 {"parallel_4096", "ns", BAR_TIMES, 1.25, "parallel_16"}},
-	.nrows = 4,
+                 {"parallel_4096", "ns", BAR_TIMES, 1.25, "parallel_16"},
+                 {"parallel_alone", "ns", BAR_NONE, 0, "atomic_add"}},
+	.nrows = 5,
 	.reps = 9,
 	.run = parallel_run,
     },
