@@ -120,6 +120,11 @@ static void rest(struct wq__worker *w, int64_t until_ns)
 	w->resting = false;
 }
 
+static bool is_to_go(const wq_pool *p)
+{
+	return p->stopped || p->nworkers > p->wanted;
+}
+
 static void run(void *arg)
 {
 	struct wq__worker *w = arg;
@@ -132,8 +137,9 @@ static void run(void *arg)
 	w->handling.q = p->q;
 	wq__lock_acquire(&p->lock);
 	/* What it holds it settles first, however long that takes. */
-	while (w->holds || (rc != WQ_ESHUTDOWN && !p->stopped && p->nworkers <= p->wanted)) {
-		uint32_t seen = p->seen;
+	while (w->holds || (rc != WQ_ESHUTDOWN && !is_to_go(p))) {
+		/* A number of the gate that is over lets it settle, but get no more. */
+		uint32_t seen = p->paused || is_to_go(p) ? p->seen - 1 : p->seen;
 
 		if (rc == WQ_EIO || (p->paused && !w->holds)) {
 			/* An engine that fails is left alone for a while. */
