@@ -274,10 +274,15 @@ int do_drain(int64_t deadline_ns, const wq_drain_options *options, wq_report *re
 		sim_fail("drain answered %s", wq_status_name(rc));
 	if (rc == WQ_ETIMEDOUT && (deadline_ns == WQ_NEVER || world_now() < deadline_ns))
 		sim_fail("a drain timed out early");
-	note(SHUT, sim_call_first(), 0, rc, 0);
+	/* In the first section it resumes pools. */
+	note(SHUT, sim_call_second(), 0, rc, 0);
 	/* Listing what is left takes sections of its own. */
-	if (!options || rc == WQ_OK)
-		note(DRAIN_END, sim_call_last(), 0, rc, 0)->report = own;
+	if (!options || rc == WQ_OK) {
+		struct note *end = note(DRAIN_END, sim_call_last(), 0, rc, 0);
+
+		end->from = sim_call_second();
+		end->report = own;
+	}
 	if (report)
 		*report = own;
 	call_end("drain", rc);

@@ -55,9 +55,9 @@ struct task {
 	int priority;
 	bool woken;
 	bool getting;
-	void *self;           /* for wq__self() */
-	uint32_t first, last; /* sections of the present call */
-	int64_t last_ns;      /* when that began */
+	void *self;                   /* for wq__self() */
+	uint32_t first, second, last; /* sections of the present call */
+	int64_t last_ns;              /* when that began */
 };
 
 bool sim_tracing;
@@ -490,12 +490,17 @@ bool sim_locked(void)
 void sim_call_begin(void)
 {
 	if (cur != MAIN)
-		tasks[cur].first = tasks[cur].last = 0;
+		tasks[cur].first = tasks[cur].second = tasks[cur].last = 0;
 }
 
 uint32_t sim_call_first(void)
 {
 	return cur == MAIN ? 0 : tasks[cur].first;
+}
+
+uint32_t sim_call_second(void)
+{
+	return cur == MAIN ? 0 : tasks[cur].second;
 }
 
 uint32_t sim_call_last(void)
@@ -647,6 +652,8 @@ void wq__lock_acquire(wq__lock *l)
 			tasks[cur].last_ns = now_ns;
 			if (!tasks[cur].first)
 				tasks[cur].first = sections;
+			else if (!tasks[cur].second)
+				tasks[cur].second = sections;
 		}
 		sim_trace("lock (section %u)", sections);
 	}

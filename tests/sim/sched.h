@@ -108,6 +108,7 @@ bool sim_locked(void);
  */
 void sim_call_begin(void);
 uint32_t sim_call_first(void); /* the first section of the task since sim_call_begin(); 0: none */
+uint32_t sim_call_second(void);
 uint32_t sim_call_last(void);
 uint32_t sim_section(void); /* the latest section of all */
 /* When the task's last section began: what a clock read first thing under the lock has said. */
