@@ -134,12 +134,37 @@ static void a_settle_fails_while_it_is_stopped(void **state)
 	rig_close(&r);
 }
 
+/* A paused one settles it, too, and takes no other. */
+static void a_settle_fails_while_it_is_paused(void **state)
+{
+	struct rig r;
+
+	(void)state;
+	flaky_open(&r);
+	rig_gate(&r, true);
+	rig_add(&r, "gate+done", WQ_QUEUED);
+	rig_wait(&r, &r.at_gate, 1);
+	atomic_store(&engine.fail, WQ_TURN_SETTLE);
+	IS(wq_pool_pause(r.p), WQ_OK);
+	rig_add(&r, "done", WQ_QUEUED);
+	rig_gate(&r, false);
+	rig_wait(&r, &r.noted, 1);
+	mend(&r);
+	IS(wq_wait_key_until(r.f.q, "gate+done", 9, WQ_NEVER), WQ_OK);
+	rig_sleeps(&r);
+	IS(rig_read(&r, &r.begun), 1);
+	IS(wq_len(r.f.q), 1);
+	COUNTS_ARE(r.p, .done = 1);
+	rig_close(&r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(a_get_fails),
 	    cmocka_unit_test(a_settle_fails),
 	    cmocka_unit_test(a_get_after_a_settle_fails),
+	    cmocka_unit_test(a_settle_fails_while_it_is_paused),
 	    cmocka_unit_test(a_settle_fails_while_it_is_stopped),
 	};
 
