@@ -48,9 +48,14 @@ static bool is_waiting_for(const struct wq__memory *m, wq__ref ref)
 	return (e->bits & WQ_STATE_WAITING) && e->added_ns == ref.due_ns;
 }
 
-static bool alive(const void *owner, wq__ref ref)
+static size_t keep(const void *owner, wq__ref *ref, size_t n)
 {
-	return is_waiting_for(owner, ref);
+	size_t kept = 0;
+
+	for (size_t i = 0; i < n; i++)
+		if (is_waiting_for(owner, ref[i]))
+			ref[kept++] = ref[i];
+	return kept;
 }
 
 /* It waits from now on. False: out of memory, and nothing has changed. */
@@ -81,7 +86,7 @@ void wq__unwait(struct wq__memory *m, struct wq__entry *e)
 	count_off(m, e);
 	wq__entry_set_state(e, wq__entry_state(e) & ~(unsigned)WQ_STATE_WAITING);
 	if (e->added_ns != WQ_NEVER) {
-		wq__agenda_died(&m->agenda, alive, m);
+		wq__agenda_died(&m->agenda, keep, m);
 		look_ahead(m);
 	}
 }
@@ -100,7 +105,7 @@ int wq__rewait(struct wq__memory *m, struct wq__entry *e, uint64_t slot, int64_t
 	if (old == WQ_NEVER)
 		m->nnever--;
 	else
-		wq__agenda_died(&m->agenda, alive, m);
+		wq__agenda_died(&m->agenda, keep, m);
 	look_ahead(m);
 	return WQ_MOVED;
 }

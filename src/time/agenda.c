@@ -8,9 +8,11 @@
 
 enum {
 	FEW = 32,          /* a bucket with so many goes to the heap instead of to lower levels */
+	AHEAD = 15,        /* memory is reserved for so many more: most inserts need not look */
 	SWEEP_CHUNKS = 16, /* looked at by one step of a sweep */
-	SWEEP_SLACK = 64,  /* so many dead ones are never worth a sweep */
 };
+
+#define RUN_BYTES (2 * WQ__RUN_MAX * sizeof(wq__ref))
 
 /* ---- levels --------------------------------------------------------------- */
 
@@ -23,16 +25,25 @@ void wq__agenda_init(wq__agenda *a, wq__slab *slab, const wq_allocator *allocato
 	a->slab = slab;
 	a->allocator = allocator;
 	a->time_ns = now_ns;
+	a->tick_shift = tick_shift;
 	/* The lowest level may be narrower, so that a level begins at the tick. */
 	for (uint32_t l = 0; bit < 63; l++) {
 		uint32_t w = l == 0 && width > 0 ? width : slot_bits;
+		struct wq__digit d = {(uint8_t)l, (uint8_t)bit, (uint8_t)((1u << w) - 1)};
 
 		a->shift[l] = (uint8_t)bit;
 		for (uint32_t i = 0; i < w && bit < 64; i++)
-			a->level_of_bit[bit++] = (uint8_t)l;
+			a->digit[bit++] = d;
 		a->nlevels = l + 1;
 	}
-	a->level_of_bit[63] = (uint8_t)(a->nlevels - 1);
+}
+
+static void run_release(wq__agenda *a)
+{
+	/* Sorting may have swapped the two halves. */
+	wq__free(a->allocator, a->run < a->run_other ? a->run : a->run_other, RUN_BYTES);
+	a->run = a->run_other = NULL;
+	a->run_at = a->run_end = a->run_seen = 0;
 }
 
 void wq__agenda_release(wq__agenda *a)
@@ -40,20 +51,19 @@ void wq__agenda_release(wq__agenda *a)
 	for (uint32_t l = 0; l < a->nlevels; l++)
 		wq__free(a->allocator, a->level[l], sizeof *a->level[l]);
 	wq__free(a->allocator, a->near, a->near_cap * sizeof *a->near);
+	run_release(a);
 }
 
-static uint32_t level_of(const wq__agenda *a, int64_t due_ns)
+static struct wq__digit digit_of(const wq__agenda *a, int64_t due_ns)
 {
 	uint64_t differ = (uint64_t)(due_ns ^ a->time_ns) | 1;
 
-	return a->level_of_bit[63 - __builtin_clzll(differ)];
+	return a->digit[63 - __builtin_clzll(differ)];
 }
 
-static uint32_t slot_of(const wq__agenda *a, uint32_t l, int64_t due_ns)
+static uint32_t slot_of(struct wq__digit d, int64_t due_ns)
 {
-	uint32_t width = (uint32_t)(l + 1 < a->nlevels ? a->shift[l + 1] : 64) - a->shift[l];
-
-	return (uint32_t)((uint64_t)due_ns >> a->shift[l]) & ((1u << width) - 1);
+	return (uint32_t)((uint64_t)due_ns >> d.shift) & d.mask;
 }
 
 /* The first nanosecond of a bucket: the wheel's time above the digit, the digit, zeros. */
@@ -80,7 +90,7 @@ static void catch_up(wq__agenda *a, int64_t now_ns)
 {
 	uint32_t l, slot;
 
-	if (now_ns <= a->time_ns || a->opening)
+	if (a->opening)
 		return;
 	if (first_bucket(a, &l, &slot) && bucket_start(a, l, slot) <= now_ns)
 		return;
@@ -89,15 +99,18 @@ static void catch_up(wq__agenda *a, int64_t now_ns)
 
 /* ---- memory --------------------------------------------------------------- */
 
-/*
- * Opening a bucket may begin a chunk in every bucket of every level below, but
- * never more chunks than there are references. A bucket of a few needs none.
- */
+/* Opening a bucket may begin a chunk in every bucket of every level below, */
+static size_t reserve_most(const wq__agenda *a)
+{
+	return (size_t)a->top * WQ__AGENDA_SLOTS;
+}
+
+/* but only one for each reference, before its own is empty. A few need none. */
 static size_t reserve_wanted(const wq__agenda *a, size_t n)
 {
-	size_t most = (size_t)a->top * WQ__AGENDA_SLOTS;
+	size_t most = reserve_most(a);
 
-	return n <= FEW ? 0 : n < most ? n : most;
+	return n <= FEW ? 0 : n < most ? n + 1 : most;
 }
 
 static struct wq__chunk *chunk_new(wq__agenda *a)
@@ -123,29 +136,42 @@ static struct wq__chunk *chunk_take(wq__agenda *a)
 }
 
 /* Gives back what is not needed any more, a little at a time. */
-static void reserve_trim(wq__agenda *a)
+void wq__agenda_trim(wq__agenda *a)
 {
-	size_t wanted = reserve_wanted(a, a->n);
+	size_t keep = a->n > FEW ? reserve_wanted(a, a->n) + AHEAD : 0;
+	size_t enough = a->n <= FEW ? FEW : a->n < reserve_most(a) ? a->n + AHEAD : SIZE_MAX;
 
+	if (a->n == 0)
+		run_release(a);
 	/* One that is half open has to be finished, however many have died meanwhile. */
 	if (a->opening)
 		return;
-
-	for (int i = 0; i < 8 && a->nreserve > wanted; i++) {
+	for (int i = 0; i < 64 && a->nreserve > keep; i++) {
 		struct wq__chunk *c = a->reserve;
 
 		a->reserve = c->next;
 		a->nreserve--;
 		wq__slab_free(a->slab, c->id);
 	}
+	if (enough < a->enough)
+		a->enough = enough;
 }
 
 static void chunk_put(wq__agenda *a, struct wq__chunk *c)
 {
+	if (a->nreserve >= reserve_most(a) + AHEAD) {
+		wq__slab_free(a->slab, c->id);
+		return;
+	}
 	c->next = a->reserve;
 	a->reserve = c;
 	a->nreserve++;
-	reserve_trim(a);
+}
+
+static void chunk_fetch(const struct wq__chunk *c)
+{
+	for (size_t at = 0; at < sizeof *c; at += 64)
+		wq__prefetch((const char *)c + at);
 }
 
 static bool level_make(wq__agenda *a, uint32_t l)
@@ -178,12 +204,15 @@ static bool near_make(wq__agenda *a, size_t cap)
 	return true;
 }
 
-/* The heap holds what few buckets gave it, what came in for a time that was past, and the spare. */
+/*
+ * The heap holds what few buckets gave it, what came in for a time that was
+ * past, and the spare. A few always find room: they have no other way.
+ */
 static bool near_reserve(wq__agenda *a, uint32_t top, size_t n)
 {
 	size_t most = (size_t)FEW * (top + 1);
 
-	return near_make(a, a->nnear + 1 + a->spare + (n < most ? n : most));
+	return near_make(a, a->nnear + 1 + a->spare + (n < FEW ? FEW : n < most ? n : most));
 }
 
 bool wq__agenda_spare(wq__agenda *a)
@@ -192,16 +221,25 @@ bool wq__agenda_spare(wq__agenda *a)
 	return near_reserve(a, a->top, a->n);
 }
 
-/* Everything that this reference may need from now until it is popped. */
+static bool run_make(wq__agenda *a)
+{
+	if (a->run)
+		return true;
+	a->run = wq__alloc(a->allocator, RUN_BYTES, 64);
+	a->run_other = a->run ? a->run + WQ__RUN_MAX : NULL;
+	return a->run != NULL;
+}
+
+/* Everything that this reference, and AHEAD more, may need from now until they are popped. */
 static bool reserve(wq__agenda *a, uint32_t l)
 {
 	uint32_t top = l > a->top ? l : a->top;
-	size_t n = a->n + 1;
+	size_t n = a->n + 1 + AHEAD;
 
 	if (!near_reserve(a, top, n))
 		return false;
-	/* A lone bucket of a few goes straight to the heap; only crowds need the levels below. */
-	if (!level_make(a, l))
+	/* A lone bucket of a few goes straight to the heap; only crowds need the rest. */
+	if (!level_make(a, l) || (n > FEW && !run_make(a)))
 		return false;
 	a->top = top;
 	for (; n > FEW && a->made < top; a->made++)
@@ -216,6 +254,7 @@ static bool reserve(wq__agenda *a, uint32_t l)
 		a->reserve = c;
 		a->nreserve++;
 	}
+	a->enough = n < reserve_most(a) ? n : SIZE_MAX;
 	return true;
 }
 
@@ -240,9 +279,9 @@ static void near_sift_up(wq__agenda *a, struct wq__near it)
 	a->near[i] = it;
 }
 
-static void near_push(wq__agenda *a, wq__ref ref)
+static void near_push(wq__agenda *a, wq__ref ref, uint64_t seq)
 {
-	near_sift_up(a, (struct wq__near){.due_ns = ref.due_ns, .seq = a->seq++, .what = ref.what});
+	near_sift_up(a, (struct wq__near){.due_ns = ref.due_ns, .seq = seq, .what = ref.what});
 }
 
 static wq__ref near_pop(wq__agenda *a)
@@ -269,6 +308,16 @@ static wq__ref near_pop(wq__agenda *a)
 
 /* ---- buckets -------------------------------------------------------------- */
 
+static inline void chunk_append(struct wq__bucket *b, struct wq__chunk *c, wq__ref ref)
+{
+	c->ref[c->end++] = ref;
+	if (ref.due_ns < b->min_ns)
+		b->min_ns = ref.due_ns;
+	if (ref.due_ns > b->max_ns)
+		b->max_ns = ref.due_ns;
+	b->n++;
+}
+
 static void bucket_append(wq__agenda *a, struct wq__bucket *b, wq__ref ref)
 {
 	struct wq__chunk *c = b->tail;
@@ -281,51 +330,50 @@ static void bucket_append(wq__agenda *a, struct wq__bucket *b, wq__ref ref)
 			b->head = c;
 		b->tail = c;
 	}
-	c->ref[c->end++] = ref;
-	if (b->n == 0 || ref.due_ns < b->min_ns)
-		b->min_ns = ref.due_ns;
-	if (b->n == 0 || ref.due_ns > b->max_ns)
-		b->max_ns = ref.due_ns;
-	b->n++;
+	if (b->n == 0)
+		b->min_ns = b->max_ns = ref.due_ns;
+	chunk_append(b, c, ref);
+}
+
+/* Its first chunk is empty. */
+static void bucket_drop_head(wq__agenda *a, struct wq__bucket *b)
+{
+	struct wq__chunk *c = b->head;
+
+	b->head = c->next;
+	if (!b->head)
+		b->tail = NULL;
+	/* A sweep that stopped here goes on behind it, if anything is left. */
+	if (a->sweep_at == c)
+		a->sweep_at = b->head;
+	chunk_put(a, c);
 }
 
 /* The first reference of a bucket that has one. */
 static wq__ref bucket_shift(wq__agenda *a, struct wq__bucket *b)
 {
-	struct wq__chunk *c = b->head;
-	wq__ref ref;
-
 	/* A sweep may have emptied the first one. */
-	while (c->first == c->end) {
-		b->head = c->next;
-		if (a->sweep_at == c)
-			a->sweep_at = b->head;
-		chunk_put(a, c);
-		c = b->head;
-	}
-	ref = c->ref[c->first++];
+	while (b->head->first == b->head->end)
+		bucket_drop_head(a, b);
+
+	struct wq__chunk *c = b->head;
+	wq__ref ref = c->ref[c->first++];
+
 	b->n--;
-	if (c->first == c->end) {
-		b->head = c->next;
-		if (!b->head)
-			b->tail = NULL;
-		else
-			wq__prefetch(b->head->next);
-		/* A sweep that stopped here goes on behind it, if anything is left. */
-		if (a->sweep_at == c)
-			a->sweep_at = b->head;
-		chunk_put(a, c);
-	}
+	if (c->first == c->end)
+		bucket_drop_head(a, b);
 	return ref;
 }
 
 static void file(wq__agenda *a, wq__ref ref)
 {
-	uint32_t l = level_of(a, ref.due_ns), slot = slot_of(a, l, ref.due_ns);
+	struct wq__digit d = digit_of(a, ref.due_ns);
+	struct wq__level *level = a->level[d.level];
+	uint32_t slot = slot_of(d, ref.due_ns);
 
-	bucket_append(a, &a->level[l]->bucket[slot], ref);
-	a->level[l]->bits |= UINT64_C(1) << slot;
-	a->level_bits |= UINT64_C(1) << l;
+	bucket_append(a, &level->bucket[slot], ref);
+	level->bits |= UINT64_C(1) << slot;
+	a->level_bits |= UINT64_C(1) << d.level;
 }
 
 static void bucket_emptied(wq__agenda *a, uint32_t l, uint32_t slot)
@@ -337,22 +385,44 @@ static void bucket_emptied(wq__agenda *a, uint32_t l, uint32_t slot)
 		a->level_bits &= ~(UINT64_C(1) << l);
 }
 
-int wq__agenda_insert(wq__agenda *a, int64_t now_ns, wq__ref ref)
+static int insert_slow(wq__agenda *a, wq__ref ref)
 {
-	catch_up(a, now_ns);
+	bool past = ref.due_ns < a->time_ns;
+	bool opening = !past && a->opening && ref.due_ns <= a->opening_end_ns;
 
-	uint32_t l = ref.due_ns < a->time_ns ? 0 : level_of(a, ref.due_ns);
-
-	if (!reserve(a, l))
+	if (!reserve(a, past ? 0 : digit_of(a, ref.due_ns).level))
 		return -1;
 	a->n++;
-	if (a->opening && ref.due_ns >= a->time_ns && ref.due_ns <= a->opening_end_ns)
+	if (past || (opening && a->opening_to != WQ__TO_LEVELS))
+		near_push(a, ref, a->seq++);
+	else if (opening)
 		/* Behind those of equal time that have not been moved yet. */
 		bucket_append(a, a->opening, ref);
-	else if (ref.due_ns < a->time_ns)
-		near_push(a, ref);
 	else
 		file(a, ref);
+	return 0;
+}
+
+int wq__agenda_insert(wq__agenda *a, int64_t now_ns, wq__ref ref)
+{
+	if (now_ns > a->time_ns)
+		catch_up(a, now_ns);
+	if (wq__unlikely(ref.due_ns < a->time_ns || a->opening || a->n >= a->enough))
+		return insert_slow(a, ref);
+
+	struct wq__digit d = digit_of(a, ref.due_ns);
+	struct wq__level *level = a->level[d.level];
+
+	if (wq__unlikely(!level))
+		return insert_slow(a, ref);
+
+	struct wq__bucket *b = &level->bucket[slot_of(d, ref.due_ns)];
+	struct wq__chunk *c = b->tail;
+
+	if (!c || c->end == WQ__CHUNK_REFS)
+		return insert_slow(a, ref);
+	chunk_append(b, c, ref);
+	a->n++;
 	return 0;
 }
 
@@ -362,15 +432,12 @@ void wq__agenda_reinsert(wq__agenda *a, wq__ref ref)
 		return;
 	/* The heap takes any time; it is only slower. */
 	a->n++;
-	near_push(a, ref);
+	near_push(a, ref, a->seq++);
 }
 
 /* ---- pop ------------------------------------------------------------------ */
 
-/*
- * The bucket's time has come. A few references go to the heap; more are spread
- * over the levels below, which are empty.
- */
+/* The bucket's time has come; the levels below it are empty. */
 static void open_bucket(wq__agenda *a, uint32_t l, uint32_t slot)
 {
 	struct wq__bucket *b = &a->level[l]->bucket[slot];
@@ -378,8 +445,38 @@ static void open_bucket(wq__agenda *a, uint32_t l, uint32_t slot)
 	a->time_ns = bucket_start(a, l, slot);
 	bucket_emptied(a, l, slot);
 	a->opening = b;
-	a->opening_few = b->n <= FEW && a->nnear + b->n + a->spare <= a->near_cap;
 	a->opening_end_ns = a->time_ns + (int64_t)((UINT64_C(1) << a->shift[l]) - 1);
+	/* What comes in from now on is behind those of equal time in here. */
+	a->opening_seq = a->seq;
+	a->seq += b->n;
+	if (a->run && a->run_at == a->run_end && b->n <= WQ__RUN_MAX &&
+	    a->shift[l] <= a->tick_shift) {
+		a->opening_to = WQ__TO_RUN;
+		a->run_at = a->run_end = a->run_seen = 0;
+		a->run_seq = a->opening_seq;
+		a->run_below = (UINT64_C(1) << l) - 1;
+	} else if (b->n <= FEW && a->nnear + b->n + a->spare <= a->near_cap) {
+		a->opening_to = WQ__TO_HEAP;
+	} else {
+		a->opening_to = WQ__TO_LEVELS;
+	}
+}
+
+static void open_refs(wq__agenda *a, const wq__ref *ref, size_t n)
+{
+	switch (a->opening_to) {
+	case WQ__TO_RUN:
+		memcpy(a->run + a->run_end, ref, n * sizeof *ref);
+		a->run_end += n;
+		break;
+	case WQ__TO_HEAP:
+		for (size_t i = 0; i < n; i++)
+			near_push(a, ref[i], a->opening_seq++);
+		break;
+	default:
+		for (size_t i = 0; i < n; i++)
+			file(a, ref[i]);
+	}
 }
 
 /* False: the budget is used up. */
@@ -387,37 +484,90 @@ static bool open_more(wq__agenda *a, size_t *budget)
 {
 	struct wq__bucket *b = a->opening;
 
-	for (; b->n > 0; --*budget) {
-		if (*budget == 0)
+	while (b->n > 0) {
+		struct wq__chunk *c = b->head;
+		size_t here = (size_t)(c->end - c->first), n = here < *budget ? here : *budget;
+
+		if (here > 0 && n == 0)
 			return false;
-		if (a->opening_few)
-			near_push(a, bucket_shift(a, b));
-		else
-			file(a, bucket_shift(a, b));
+		if (c->next)
+			chunk_fetch(c->next);
+		open_refs(a, c->ref + c->first, n);
+		c->first = (uint16_t)(c->first + n);
+		b->n -= n;
+		*budget -= n;
+		if (n == here)
+			bucket_drop_head(a, b);
 	}
 	a->opening = NULL;
+	if (a->opening_to == WQ__TO_RUN) {
+		wq__ref *sorted = wq__ref_sort(a->run, a->run_other, a->run_end);
+
+		if (sorted != a->run) {
+			a->run_other = a->run;
+			a->run = sorted;
+		}
+	}
 	return true;
 }
 
-/* What comes first of the heap and the buckets, unless it is due after now_ns. */
-enum wq__agenda_pop wq__agenda_pop(wq__agenda *a, int64_t now_ns, size_t *budget, wq__ref *out)
+enum source { NOTHING, RUN, HEAP, BUCKET };
+
+/* Which of the three comes first, and when that is due. */
+static enum source first_source(const wq__agenda *a, const struct wq__bucket *b, int64_t *due_ns)
+{
+	enum source first = NOTHING;
+
+	*due_ns = INT64_MAX;
+	if (a->run_at < a->run_end) {
+		first = RUN;
+		*due_ns = a->run[a->run_at].due_ns;
+	}
+	if (a->nnear > 0 && (first == NOTHING || a->near[0].due_ns < *due_ns ||
+	                     (a->near[0].due_ns == *due_ns && a->near[0].seq < a->run_seq))) {
+		first = HEAP;
+		*due_ns = a->near[0].due_ns;
+	}
+	/* Of equal times those that have left their bucket were there before. */
+	if (b && (first == NOTHING || b->min_ns < *due_ns)) {
+		first = BUCKET;
+		*due_ns = b->min_ns;
+	}
+	return first;
+}
+
+static wq__ref take(wq__agenda *a, enum source from, uint32_t l, uint32_t slot)
+{
+	if (from == RUN)
+		return a->run[a->run_at++];
+	if (from == HEAP)
+		return near_pop(a);
+
+	struct wq__bucket *b = &a->level[l]->bucket[slot];
+	wq__ref ref = bucket_shift(a, b);
+
+	if (b->n == 0)
+		bucket_emptied(a, l, slot);
+	return ref;
+}
+
+enum wq__agenda_pop wq__agenda_pop_any(wq__agenda *a, int64_t now_ns, size_t *budget, wq__ref *out)
 {
 	for (;;) {
-		uint32_t l, slot;
+		uint32_t l = 0, slot = 0;
 		struct wq__bucket *b = NULL;
+		enum source from;
+		int64_t due_ns;
 
 		if (a->opening && !open_more(a, budget))
 			return WQ__AGENDA_AGAIN;
 		if (first_bucket(a, &l, &slot))
 			b = &a->level[l]->bucket[slot];
-		/* Of equal times those in the heap were there before. */
-		bool near = a->nnear > 0 && (!b || a->near[0].due_ns <= b->min_ns);
-
-		if (!near && !b)
+		from = first_source(a, b, &due_ns);
+		if (from == NOTHING || due_ns > now_ns)
 			return WQ__AGENDA_NONE;
-		if ((near ? a->near[0].due_ns : b->min_ns) > now_ns)
-			return WQ__AGENDA_NONE;
-		if (!near && b->min_ns != b->max_ns) {
+		/* All of one nanosecond, as on the lowest level, are in their order. */
+		if (from == BUCKET && b->min_ns != b->max_ns) {
 			open_bucket(a, l, slot);
 			continue;
 		}
@@ -425,15 +575,8 @@ enum wq__agenda_pop wq__agenda_pop(wq__agenda *a, int64_t now_ns, size_t *budget
 			return WQ__AGENDA_AGAIN;
 		--*budget;
 		a->n--;
-		reserve_trim(a);
-		if (near) {
-			*out = near_pop(a);
-			return WQ__AGENDA_POPPED;
-		}
-		/* All of one nanosecond, as on the lowest level: they are in their order. */
-		*out = bucket_shift(a, b);
-		if (b->n == 0)
-			bucket_emptied(a, l, slot);
+		*out = take(a, from, l, slot);
+		wq__agenda_trim(a);
 		return WQ__AGENDA_POPPED;
 	}
 }
@@ -445,6 +588,9 @@ int64_t wq__agenda_next(const wq__agenda *a)
 
 	if (a->opening && a->opening->min_ns < next)
 		next = a->opening->min_ns;
+	/* Not in order yet while it is being filled; then the line above has seen to it. */
+	else if (a->run_at < a->run_end && a->run[a->run_at].due_ns < next)
+		next = a->run[a->run_at].due_ns;
 	if (first_bucket(a, &l, &slot) && a->level[l]->bucket[slot].min_ns < next)
 		next = a->level[l]->bucket[slot].min_ns;
 	return next;
@@ -454,36 +600,42 @@ int64_t wq__agenda_next(const wq__agenda *a)
 
 struct sweep {
 	wq__agenda *a;
-	wq__alive_fn alive;
+	wq__keep_fn keep;
 	const void *owner;
 };
 
-/* Moves the living of `from` behind those of `to`, which may be the same chunk, emptied. */
-static size_t sift(const struct sweep *s, struct wq__chunk *to, struct wq__chunk *from)
+static size_t sift(const struct sweep *s, wq__ref *ref, size_t n)
 {
-	uint16_t first = from->first, end = from->end;
-	size_t dead = 0;
+	size_t living = s->keep(s->owner, ref, n);
 
-	from->first = from->end = 0;
-	for (uint16_t i = first; i < end; i++) {
-		if (s->alive(s->owner, from->ref[i]))
-			to->ref[to->end++] = from->ref[i];
-		else
-			dead++;
-	}
-	return dead;
+	s->a->n -= n - living;
+	s->a->ndead -= n - living;
+	return living;
+}
+
+static size_t sift_chunk(const struct sweep *s, struct wq__chunk *c)
+{
+	size_t n = (size_t)(c->end - c->first);
+
+	if (c->first > 0)
+		memmove(c->ref, c->ref + c->first, n * sizeof c->ref[0]);
+	c->end = (uint16_t)sift(s, c->ref, n);
+	c->first = 0;
+	return n - c->end;
 }
 
 /* Sweeps from chunk c on, at most *chunks of them. Returns where it stopped, NULL: at the end. */
 static struct wq__chunk *sweep_bucket(const struct sweep *s, struct wq__bucket *b,
                                       struct wq__chunk *c, int *chunks)
 {
-	size_t dead = sift(s, c, c);
+	size_t dead = sift_chunk(s, c);
 	struct wq__chunk *d;
 
 	while ((d = c->next) != NULL && *chunks > 0) {
 		--*chunks;
-		dead += sift(s, d, d);
+		if (d->next)
+			chunk_fetch(d->next);
+		dead += sift_chunk(s, d);
 		if (c->end + d->end > WQ__CHUNK_REFS) {
 			c = d;
 			continue;
@@ -496,9 +648,15 @@ static struct wq__chunk *sweep_bucket(const struct sweep *s, struct wq__bucket *
 		chunk_put(s->a, d);
 	}
 	b->n -= dead;
-	s->a->n -= dead;
-	s->a->ndead -= dead;
 	return d ? c : NULL;
+}
+
+static void sweep_run(const struct sweep *s)
+{
+	wq__agenda *a = s->a;
+
+	a->run_end = a->run_at + sift(s, a->run + a->run_at, a->run_end - a->run_at);
+	a->run_seen = a->run_at;
 }
 
 static void sweep_near(const struct sweep *s)
@@ -511,12 +669,8 @@ static void sweep_near(const struct sweep *s)
 		wq__ref ref = {.due_ns = a->near[i].due_ns, .what = a->near[i].what};
 		struct wq__near it = a->near[i];
 
-		if (!s->alive(s->owner, ref)) {
-			a->n--;
-			a->ndead--;
-			continue;
-		}
-		near_sift_up(a, it);
+		if (sift(s, &ref, 1) > 0)
+			near_sift_up(a, it);
 	}
 }
 
@@ -544,17 +698,15 @@ static bool sweep_advance(wq__agenda *a)
 	return false;
 }
 
-void wq__agenda_died(wq__agenda *a, wq__alive_fn alive, const void *owner)
+void wq__agenda_sweep(wq__agenda *a, wq__keep_fn keep, const void *owner)
 {
-	struct sweep s = {.a = a, .alive = alive, .owner = owner};
+	struct sweep s = {.a = a, .keep = keep, .owner = owner};
 
-	a->ndead++;
-	reserve_trim(a);
-	for (int chunks = SWEEP_CHUNKS;
-	     chunks > 0 && a->ndead > a->n / 2 - a->n / 64 + SWEEP_SLACK;) {
+	for (int chunks = SWEEP_CHUNKS; chunks > 0 && wq__agenda_crowded(a);) {
 		if (!a->sweeping && !sweep_advance(a)) {
+			sweep_run(&s);
 			sweep_near(&s);
-			return;
+			break;
 		}
 		--chunks;
 
@@ -570,4 +722,5 @@ void wq__agenda_died(wq__agenda *a, wq__alive_fn alive, const void *owner)
 			bucket_emptied(a, a->sweep_level, a->sweep_slot - 1);
 		}
 	}
+	wq__agenda_trim(a);
 }

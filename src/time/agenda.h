@@ -21,8 +21,15 @@
  * from the wheel's, into the bucket of that digit. So everything on a lower
  * level comes before everything on a higher one, a bitmap a level finds the
  * next bucket, and references of equal time are always in the same bucket, in
- * their order. When a bucket's time comes it is opened: few references go to
- * a small heap, many to the buckets of the levels below.
+ * their order. When a bucket's time comes it is opened:
+ *
+ *   into        | if                                      | cost of a reference
+ *   ------------+-----------------------------------------+---------------------
+ *   the run     | it spans a tick or less, some hundreds  | sorted once, by radix
+ *               | stand in it, and the run is empty       |
+ *   the heap    | they are few; also what comes in late   | O(log few)
+ *   the levels  | otherwise                               | one copy a level
+ *   below       |                                         |
  *
  * References stand in chunks of 15, copied from one to the next: opening a
  * bucket reads memory from front to back and touches nothing that they refer
@@ -36,18 +43,17 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/compiler.h"
 #include "base/slab.h"
+#include "time/sort.h"
 
 enum {
 	WQ__CHUNK_REFS = 15,
 	WQ__AGENDA_LEVELS = 64,
 	WQ__AGENDA_SLOTS = 64,
+	WQ__AGENDA_LOOK = 16,  /* how far wq__agenda_ahead() looks */
+	WQ__AGENDA_SLACK = 64, /* so many dead ones are never worth a sweep */
 };
-
-typedef struct wq__ref {
-	int64_t due_ns;
-	uint64_t what; /* not 0 */
-} wq__ref;
 
 struct wq__chunk {
 	struct wq__chunk *next;
@@ -76,24 +82,40 @@ struct wq__near {
 	uint64_t what;
 };
 
+/* Where a time goes whose highest bit that differs from the wheel's is this one. */
+struct wq__digit {
+	uint8_t level, shift, mask;
+};
+
+enum wq__opening { WQ__TO_LEVELS, WQ__TO_HEAP, WQ__TO_RUN };
+
 typedef struct wq__agenda {
-	int64_t time_ns;     /* the wheel's: no bucket begins before it */
-	uint64_t level_bits; /* levels that are not empty */
-	size_t n;            /* references, dead ones included */
+	int64_t time_ns; /* the wheel's: no bucket begins before it */
+	size_t n;        /* references, dead ones included */
 	size_t ndead;
+	size_t enough;              /* memory is reserved for so many */
+	struct wq__bucket *opening; /* is being emptied; or NULL */
+	uint64_t level_bits;        /* levels that are not empty */
+	wq__ref *run;               /* in order, but for when a bucket is opened into it; or NULL */
+	size_t run_at, run_end;     /* what is left of it */
+	size_t run_seen;            /* wq__agenda_ahead() has shown those before */
+	uint64_t run_below;         /* the levels on which something may come before its end */
+	uint64_t run_seq;      /* of equal times those in the heap with a lower seq are first */
+	wq__ref *run_other;    /* to sort it */
 	struct wq__near *near; /* a binary heap */
 	size_t nnear, near_cap;
 	size_t spare; /* the owner's: so many places in the heap are kept for reinsertions */
 	uint64_t seq;
-	struct wq__bucket *opening; /* is being emptied into lower levels; or NULL */
-	int64_t opening_end_ns;     /* its last nanosecond */
-	bool opening_few;           /* into the heap instead */
-	uint32_t nlevels;
-	uint8_t shift[WQ__AGENDA_LEVELS]; /* I: log2 of what a bucket of the level spans */
-	uint8_t level_of_bit[64];         /* I */
+	struct wq__digit digit[64];                 /* I */
 	struct wq__level *level[WQ__AGENDA_LEVELS]; /* made when first needed */
-	uint32_t top;                               /* the highest level that was used */
-	uint32_t made;                              /* all levels below this one are there */
+	int64_t opening_end_ns;                     /* its last nanosecond */
+	uint64_t opening_seq; /* of its next reference, if it goes to the heap */
+	enum wq__opening opening_to;
+	uint32_t nlevels;
+	uint32_t tick_shift;              /* I */
+	uint8_t shift[WQ__AGENDA_LEVELS]; /* I: log2 of what a bucket of the level spans */
+	uint32_t top;                     /* the highest level that was used */
+	uint32_t made;                    /* all levels below this one are there */
 	struct wq__chunk *reserve;
 	size_t nreserve;
 	struct wq__bucket *sweeping; /* where the last sweep stopped; or NULL */
@@ -122,20 +144,67 @@ void wq__agenda_reinsert(wq__agenda *a, wq__ref ref);
 
 enum wq__agenda_pop { WQ__AGENDA_NONE, WQ__AGENDA_POPPED, WQ__AGENDA_AGAIN };
 
+/* Gives back memory for references that are gone. */
+void wq__agenda_trim(wq__agenda *a);
+
+/* What wq__agenda_pop() does when it is not simply the run's turn. */
+enum wq__agenda_pop wq__agenda_pop_any(wq__agenda *a, int64_t now_ns, size_t *budget, wq__ref *out);
+
 /*
  * The next reference that is due at now_ns. Moves at most *budget references
  * and takes what it moved off; AGAIN: the budget is used up, and more may be due.
  */
-enum wq__agenda_pop wq__agenda_pop(wq__agenda *a, int64_t now_ns, size_t *budget, wq__ref *out);
+static inline enum wq__agenda_pop wq__agenda_pop(wq__agenda *a, int64_t now_ns, size_t *budget,
+                                                 wq__ref *out)
+{
+	if (wq__unlikely(a->run_at == a->run_end || a->nnear > 0 || a->opening ||
+	                 a->level_bits & a->run_below))
+		return wq__agenda_pop_any(a, now_ns, budget, out);
+	if (a->run[a->run_at].due_ns > now_ns)
+		return WQ__AGENDA_NONE;
+	if (*budget == 0)
+		return WQ__AGENDA_AGAIN;
+	--*budget;
+	a->n--;
+	*out = a->run[a->run_at++];
+	if (wq__unlikely(a->nreserve >= a->n))
+		wq__agenda_trim(a);
+	return WQ__AGENDA_POPPED;
+}
+
+/*
+ * One that will be popped soon, each at most once; 0: none is known. The owner
+ * may fetch the memory that it refers to, which would be waited for otherwise.
+ */
+static inline uint64_t wq__agenda_ahead(wq__agenda *a)
+{
+	if (a->run_seen == a->run_end || a->run_seen >= a->run_at + WQ__AGENDA_LOOK)
+		return 0;
+	return a->run[a->run_seen++].what;
+}
 
 /* No reference is due before; INT64_MAX: there is none. Exact unless the earliest has died. */
 int64_t wq__agenda_next(const wq__agenda *a);
 
-/* Does the owner still want it? */
-typedef bool (*wq__alive_fn)(const void *owner, wq__ref ref);
+/* Moves those of n references that the owner still wants to the front. Returns how many they are. */
+typedef size_t (*wq__keep_fn)(const void *owner, wq__ref *ref, size_t n);
+
+/* Throws out some of the dead. */
+void wq__agenda_sweep(wq__agenda *a, wq__keep_fn keep, const void *owner);
+
+/* Do the dead nearly outnumber the living? */
+static inline bool wq__agenda_crowded(const wq__agenda *a)
+{
+	return a->ndead > a->n / 2 - a->n / 64 + WQ__AGENDA_SLACK;
+}
 
 /* A reference that is in here has died. Sweeps a little when there are many. */
-void wq__agenda_died(wq__agenda *a, wq__alive_fn alive, const void *owner);
+static inline void wq__agenda_died(wq__agenda *a, wq__keep_fn keep, const void *owner)
+{
+	a->ndead++;
+	if (wq__unlikely(wq__agenda_crowded(a)))
+		wq__agenda_sweep(a, keep, owner);
+}
 
 /* A reference that was popped turned out to be dead. */
 static inline void wq__agenda_buried(wq__agenda *a)

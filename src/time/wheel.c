@@ -215,6 +215,16 @@ static bool alive(const void *wheel, wq__ref ref)
 	return s && s->version[place_of(ref.what)] == (uint32_t)ref.what;
 }
 
+static size_t keep(const void *wheel, wq__ref *ref, size_t n)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < n; i++)
+		if (alive(wheel, ref[i]))
+			ref[kept++] = ref[i];
+	return kept;
+}
+
 /* It has no reference any more. */
 static void record_free(wq_wheel *w, wq_timer_id id)
 {
@@ -319,7 +329,7 @@ static void unrefer(wq_wheel *w, wq_timer_id id)
 
 	if (*version & 1) {
 		++*version;
-		wq__agenda_died(&w->agenda, alive, w);
+		wq__agenda_died(&w->agenda, keep, w);
 	}
 }
 
@@ -419,7 +429,7 @@ int wq_wheel_reschedule(wq_wheel *w, wq_timer_id id, int64_t due_ns)
 	if (wq__agenda_insert(&w->agenda, w->now_ns, ref) < 0)
 		return WQ_ENOMEM;
 	*version += 2;
-	wq__agenda_died(&w->agenda, alive, w);
+	wq__agenda_died(&w->agenda, keep, w);
 	return WQ_OK;
 }
 

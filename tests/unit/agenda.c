@@ -284,12 +284,61 @@ static void inserts_into_a_burst_of_one_instant(void **state)
 
 static void inserts_while_a_bucket_is_being_opened(void **state)
 {
-	static const size_t sizes[] = {2, 3, 31, 32, 33, 100};
+	static const size_t sizes[] = {2, 3, 31, 32, 33, 100, 520};
 
 	(void)state;
 	for (size_t i = 0; i < LENGTH(sizes); i++)
 		for (size_t moved = 0; moved <= sizes[i] + 1; moved++)
 			insert_around_an_opening(sizes[i], moved);
+}
+
+/* So many times in a tick, each of them often. */
+static int64_t in_the_tick(uint64_t *rng, int64_t tick_ns)
+{
+	return tick_ns + (int64_t)rng_below(rng, 64) * 4099;
+}
+
+/*
+ * A run is on, or is being made: those that come in meanwhile are due before it,
+ * at the very times that are in it, and after it; few of them, or so many that
+ * they cannot all go to the heap.
+ */
+static void insert_around_a_run(uint64_t *rng, size_t n, size_t moved, size_t crowd)
+{
+	const int64_t start = INT64_C(1) << 40, tick = start + (INT64_C(1) << 18);
+	struct bench b;
+
+	bench_open(&b, 0, 18, 6);
+	insert(&b, 0, start);
+	for (size_t i = 0; i < n; i++)
+		insert(&b, 0, in_the_tick(rng, tick));
+	for (int i = 0; i < 50; i++)
+		insert(&b, 0, 2 * start);
+	/* The tick has its bucket now. */
+	pop_all(&b, start, SIZE_MAX);
+	pop(&b, 2 * tick, moved);
+	for (size_t i = 0; i < crowd; i++) {
+		insert(&b, start, in_the_tick(rng, tick));
+		insert(&b, start, tick + (int64_t)rng_below(rng, 64) * (i % 2 ? 1 : 8192));
+		check_next(&b);
+		if (i % 100 == 99)
+			pop(&b, tick + (int64_t)rng_below(rng, 1 << 18), 1 + rng_below(rng, 600));
+	}
+	pop_all(&b, 2 * tick, 1 + rng_below(rng, 100));
+	bench_finish(&b);
+}
+
+static void inserts_while_a_run_is_on(void **state)
+{
+	static const size_t sizes[] = {2, 20, 33, 100, WQ__RUN_MAX, WQ__RUN_MAX + 1};
+	static const size_t crowds[] = {1, 5, 40, 600};
+	uint64_t rng = seed;
+
+	(void)state;
+	for (size_t i = 0; i < LENGTH(sizes); i++)
+		for (size_t j = 0; j < LENGTH(crowds); j++)
+			for (size_t moved = 0; moved <= 2 * sizes[i]; moved += 1 + sizes[i] / 7)
+				insert_around_a_run(&rng, sizes[i], moved, crowds[j]);
 }
 
 int main(int argc, char **argv)
@@ -302,6 +351,7 @@ int main(int argc, char **argv)
 	    cmocka_unit_test(a_budget_bounds_what_is_moved),
 	    cmocka_unit_test(inserts_into_a_burst_of_one_instant),
 	    cmocka_unit_test(inserts_while_a_bucket_is_being_opened),
+	    cmocka_unit_test(inserts_while_a_run_is_on),
 	};
 
 	seed = seed_from(argc, argv);

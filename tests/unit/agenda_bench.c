@@ -78,9 +78,15 @@ void insert(struct bench *b, int64_t now_ns, int64_t due_ns)
 	assert_true(try_insert(b, now_ns, due_ns));
 }
 
-static bool is_alive(const void *owner, wq__ref ref)
+static size_t keep(const void *owner, wq__ref *ref, size_t n)
 {
-	return !((const struct bench *)owner)->dead[ref.what];
+	const struct bench *b = owner;
+	size_t kept = 0;
+
+	for (size_t i = 0; i < n; i++)
+		if (!b->dead[ref[i].what])
+			ref[kept++] = ref[i];
+	return kept;
 }
 
 void kill_ref(struct bench *b, uint64_t what)
@@ -89,7 +95,7 @@ void kill_ref(struct bench *b, uint64_t what)
 	b->dead[what] = true;
 	b->deaths++;
 	b->live--;
-	wq__agenda_died(&b->a, is_alive, b);
+	wq__agenda_died(&b->a, keep, b);
 	if (b->a.n > 2 * b->live && b->a.n - 2 * b->live > b->most_over)
 		b->most_over = b->a.n - 2 * b->live;
 }

@@ -239,6 +239,29 @@ static void pop_never_allocates(void **state)
 	}
 }
 
+/* A crowd that stood in few chunks: each of it needs one of its own on the way down. */
+static void each_to_a_bucket_of_its_own(void **state)
+{
+	const int64_t start = INT64_C(1) << 40;
+	struct bench b;
+
+	(void)state;
+	for (int n = 2; n <= 700; n++)
+		for (int ahead = 0; ahead < 40; ahead += 13) {
+			bench_open(&b, 0, 0, 6);
+			/* some have come and gone */
+			for (int i = 0; i < ahead; i++)
+				insert(&b, 0, 1);
+			pop_all(&b, 1, SIZE_MAX);
+			for (int i = 0; i < n; i++)
+				insert(&b, 1,
+				       start + ((int64_t)(i % 64) << 24) + ((int64_t)i << 12));
+			no_memory_from_now_on(&b);
+			pop_all(&b, 2 * start, 10);
+			bench_finish(&b);
+		}
+}
+
 /* Each insert is refused once, at its first allocation, its second, ...: nothing has changed. */
 static void a_refused_insert_changes_nothing(void **state)
 {
@@ -294,7 +317,7 @@ static void reinsert_cannot_fail(void **state)
 
 		bench_open(&b, 0, 18, 6);
 		for (size_t i = 0; i < PERIODIC; i++) {
-			b.a.spare++;
+			assert_true(wq__agenda_spare(&b.a));
 			assert_int_equal(
 			    wq__agenda_insert(&b.a, 0, (wq__ref){.due_ns = 1000, .what = i + 1}),
 			    0);
@@ -395,6 +418,7 @@ int main(int argc, char **argv)
 	    cmocka_unit_test(deaths_in_the_middle_of_an_opening),
 	    cmocka_unit_test(sweeps_amid_everything),
 	    cmocka_unit_test(pop_never_allocates),
+	    cmocka_unit_test(each_to_a_bucket_of_its_own),
 	    cmocka_unit_test(a_refused_insert_changes_nothing),
 	    cmocka_unit_test(reinsert_cannot_fail),
 	    cmocka_unit_test(memory_is_given_back),
