@@ -130,8 +130,6 @@ static struct wq__chunk *chunk_take(wq__agenda *a)
 	assert(c);
 	a->reserve = c->next;
 	a->nreserve--;
-	c->next = NULL;
-	c->first = c->end = 0;
 	return c;
 }
 
@@ -318,21 +316,24 @@ static inline void chunk_append(struct wq__bucket *b, struct wq__chunk *c, wq__r
 	b->n++;
 }
 
+static void bucket_extend(struct wq__bucket *b, struct wq__chunk *c)
+{
+	c->next = NULL;
+	c->first = c->end = 0;
+	if (b->tail)
+		b->tail->next = c;
+	else
+		b->head = c;
+	b->tail = c;
+}
+
 static void bucket_append(wq__agenda *a, struct wq__bucket *b, wq__ref ref)
 {
-	struct wq__chunk *c = b->tail;
-
-	if (!c || c->end == WQ__CHUNK_REFS) {
-		c = chunk_take(a);
-		if (b->tail)
-			b->tail->next = c;
-		else
-			b->head = c;
-		b->tail = c;
-	}
+	if (!b->tail || b->tail->end == WQ__CHUNK_REFS)
+		bucket_extend(b, chunk_take(a));
 	if (b->n == 0)
 		b->min_ns = b->max_ns = ref.due_ns;
-	chunk_append(b, c, ref);
+	chunk_append(b, b->tail, ref);
 }
 
 /* Its first chunk is empty. */
@@ -365,13 +366,18 @@ static wq__ref bucket_shift(wq__agenda *a, struct wq__bucket *b)
 	return ref;
 }
 
-static void file(wq__agenda *a, wq__ref ref)
+static inline void file(wq__agenda *a, wq__ref ref)
 {
 	struct wq__digit d = digit_of(a, ref.due_ns);
 	struct wq__level *level = a->level[d.level];
 	uint32_t slot = slot_of(d, ref.due_ns);
+	struct wq__bucket *b = &level->bucket[slot];
 
-	bucket_append(a, &level->bucket[slot], ref);
+	if (wq__likely(b->tail && b->tail->end < WQ__CHUNK_REFS)) {
+		chunk_append(b, b->tail, ref);
+		return;
+	}
+	bucket_append(a, b, ref);
 	level->bits |= UINT64_C(1) << slot;
 	a->level_bits |= UINT64_C(1) << d.level;
 }
@@ -385,7 +391,7 @@ static void bucket_emptied(wq__agenda *a, uint32_t l, uint32_t slot)
 		a->level_bits &= ~(UINT64_C(1) << l);
 }
 
-static int insert_slow(wq__agenda *a, wq__ref ref)
+static __attribute__((noinline)) int insert_slow(wq__agenda *a, wq__ref ref)
 {
 	bool past = ref.due_ns < a->time_ns;
 	bool opening = !past && a->opening && ref.due_ns <= a->opening_end_ns;
@@ -403,6 +409,19 @@ static int insert_slow(wq__agenda *a, wq__ref ref)
 	return 0;
 }
 
+/* Apart, so that the common way saves no registers. */
+static __attribute__((noinline)) int insert_chunk(wq__agenda *a, struct wq__bucket *b, wq__ref ref)
+{
+	struct wq__chunk *c = chunk_new(a);
+
+	if (!c)
+		return -1;
+	bucket_extend(b, c);
+	chunk_append(b, c, ref);
+	a->n++;
+	return 0;
+}
+
 int wq__agenda_insert(wq__agenda *a, int64_t now_ns, wq__ref ref)
 {
 	if (now_ns > a->time_ns)
@@ -412,16 +431,14 @@ int wq__agenda_insert(wq__agenda *a, int64_t now_ns, wq__ref ref)
 
 	struct wq__digit d = digit_of(a, ref.due_ns);
 	struct wq__level *level = a->level[d.level];
+	struct wq__bucket *b = level ? &level->bucket[slot_of(d, ref.due_ns)] : NULL;
 
-	if (wq__unlikely(!level))
+	/* A bucket that is begun has all it needs, but for the next chunk. */
+	if (wq__unlikely(!b || !b->tail))
 		return insert_slow(a, ref);
-
-	struct wq__bucket *b = &level->bucket[slot_of(d, ref.due_ns)];
-	struct wq__chunk *c = b->tail;
-
-	if (!c || c->end == WQ__CHUNK_REFS)
-		return insert_slow(a, ref);
-	chunk_append(b, c, ref);
+	if (b->tail->end == WQ__CHUNK_REFS)
+		return insert_chunk(a, b, ref);
+	chunk_append(b, b->tail, ref);
 	a->n++;
 	return 0;
 }
@@ -702,6 +719,7 @@ void wq__agenda_sweep(wq__agenda *a, wq__keep_fn keep, const void *owner)
 {
 	struct sweep s = {.a = a, .keep = keep, .owner = owner};
 
+	assert(a->ndead <= a->n);
 	for (int chunks = SWEEP_CHUNKS; chunks > 0 && wq__agenda_crowded(a);) {
 		if (!a->sweeping && !sweep_advance(a)) {
 			sweep_run(&s);

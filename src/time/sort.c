@@ -7,7 +7,6 @@
 enum {
 	INSERT_MAX = 20, /* so few are sorted faster by inserting */
 	DIGIT_BITS = 8,  /* at most */
-	DIGITS = 64 / DIGIT_BITS,
 };
 
 static void insert_sort(wq__ref *ref, size_t n)
@@ -22,25 +21,27 @@ static void insert_sort(wq__ref *ref, size_t n)
 	}
 }
 
-/* One digit: `count` of its values becomes where each of them begins. */
-static void scatter(wq__ref *to, const wq__ref *from, size_t n, uint16_t *count, unsigned shift,
-                    unsigned mask)
+/* By one digit. */
+static void scatter(wq__ref *to, const wq__ref *from, size_t n, unsigned shift, unsigned width)
 {
-	uint16_t sum = 0;
+	uint16_t at[1 << DIGIT_BITS], sum = 0;
+	unsigned values = 1u << width;
 
-	for (unsigned v = 0; v <= mask; v++) {
-		uint16_t here = count[v];
+	memset(at, 0, values * sizeof at[0]);
+	for (size_t i = 0; i < n; i++)
+		at[(uint64_t)from[i].due_ns >> shift & (values - 1)]++;
+	for (unsigned v = 0; v < values; v++) {
+		uint16_t here = at[v];
 
-		count[v] = sum;
+		at[v] = sum;
 		sum = (uint16_t)(sum + here);
 	}
 	for (size_t i = 0; i < n; i++)
-		to[count[(uint64_t)from[i].due_ns >> shift & mask]++] = from[i];
+		to[at[(uint64_t)from[i].due_ns >> shift & (values - 1)]++] = from[i];
 }
 
 wq__ref *wq__ref_sort(wq__ref *ref, wq__ref *other, size_t n)
 {
-	uint16_t count[DIGITS][1 << DIGIT_BITS];
 	uint64_t differ = 0;
 
 	assert(n <= WQ__RUN_MAX);
@@ -55,17 +56,12 @@ wq__ref *wq__ref_sort(wq__ref *ref, wq__ref *other, size_t n)
 
 	unsigned bits = 64 - (unsigned)__builtin_clzll(differ);
 	unsigned digits = (bits + DIGIT_BITS - 1) / DIGIT_BITS;
-	unsigned width = (bits + digits - 1) / digits, mask = (1u << width) - 1;
+	unsigned width = (bits + digits - 1) / digits;
 
-	for (unsigned d = 0; d < digits; d++)
-		memset(count[d], 0, (mask + 1) * sizeof count[d][0]);
-	for (size_t i = 0; i < n; i++)
-		for (unsigned d = 0; d < digits; d++)
-			count[d][(uint64_t)ref[i].due_ns >> d * width & mask]++;
 	for (unsigned d = 0; d < digits; d++) {
 		wq__ref *from = ref;
 
-		scatter(other, from, n, count[d], d * width, mask);
+		scatter(other, from, n, d * width, width);
 		ref = other;
 		other = from;
 	}

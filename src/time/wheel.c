@@ -1,13 +1,18 @@
 /*
- * Timers by name over the agenda. A timer is a record {fn, ctx} at a place that
- * has a generation and a version. Its id is place and generation, which lasts
- * until it is gone; the reference in the agenda is place and version, which
- * lasts until it is moved. So cancelling and rescheduling make the old
- * reference stale at once.
+ * Timers by name over the agenda. A timer has a place: a word and a record
+ * {fn, ctx}. The word is a count and two flags, and both the timer's id and its
+ * reference in the agenda are the place and what the word was then. Whoever
+ * cancels counts on, so that both are stale at once. One that is moved counts on
+ * too, and remembers in an extra what its id says, as does what is periodic or
+ * has no reference; the SPECIAL flag says that the record points to an extra.
  *
- * Records stand in segments. A segment without timers gives its memory back
- * and leaves behind the numbers from which its successor counts, so no id and
- * no reference is ever valid twice.
+ * Words stand together, 4 bytes a timer, free places are bits: cancelling, and
+ * finding out that a reference is dead, touch nothing else.
+ *
+ * Places stand in segments. A segment without timers gives its memory back and
+ * leaves behind the number from which its successor counts, and a place whose
+ * count is used up is never free again, so no id and no reference is ever valid
+ * twice.
  */
 #include "time/wheel.h"
 
@@ -20,226 +25,280 @@
 enum {
 	TICK_SHIFT = 18,
 	TICK_SHIFT_MAX = 40,
-	SEGMENT = 512, /* records in a segment */
-	NONE = SEGMENT,
+	SEGMENT = 512, /* places in a segment */
+	ALONE = 8,     /* so many segments before they come in blocks */
 };
+
+/* The word of a place. */
+#define USED UINT32_C(1)
+#define SPECIAL UINT32_C(2)
+#define FLAGS (USED | SPECIAL)
+#ifndef STEP /* a test has larger ones */
+#define STEP UINT32_C(4)
+#endif
+
+#define NOWHERE UINT32_MAX
 
 struct record {
 	wq_timer_fn fn;
-	union {
-		void *ctx;           /* in use */
-		struct every *every; /* in use, and fn is periodic() */
-		uintptr_t next_free;
-	} u;
+	void *ctx; /* SPECIAL: its struct extra */
 };
 
-/* What a periodic timer needs besides. */
-struct every {
-	wq_timer_fn fn;
+/* Of what is not simply added and then fired or cancelled. */
+struct extra {
 	void *ctx;
-	int64_t period_ns;
-	uint32_t id; /* in the slab */
+	int64_t period_ns; /* 0: it fires once */
+	uint32_t word;     /* as its id has it */
+	uint32_t id;       /* in the slab */
+	bool refers;       /* the agenda has a reference to it */
+	bool worn;         /* the count has begun again */
+};
+
+struct places {
+	uint32_t word[SEGMENT];
+	struct record record[SEGMENT];
 };
 
 struct segment {
-	struct segment *next_room, *prev_room; /* the list of segments with room */
-	uint32_t number;
-	uint32_t live;
-	uintptr_t free;               /* first free record, or NONE */
-	uint32_t generation[SEGMENT]; /* odd: in use */
-	uint32_t version[SEGMENT];    /* odd: the agenda has a reference to it */
-	struct record record[SEGMENT];
+	struct places *places;         /* NULL: given back */
+	uint64_t free[SEGMENT / 64];   /* a bit a place */
+	uint32_t rows;                 /* a bit for each of free[] that is not 0 */
+	uint32_t next_room, prev_room; /* segments with room, or NOWHERE */
+	uint32_t count;                /* given back: from where the next one counts */
+	uint32_t id;                   /* in the slab; 0: it stands alone */
 };
 
 struct wq_wheel {
 	wq__agenda agenda;
 	wq__slab slab;
 	int64_t now_ns;
-	size_t n;                  /* timers */
-	struct segment **segments; /* by number; NULL: given back */
-	uint32_t *counts;          /* by number: from where a new segment counts, even */
+	size_t n;                 /* timers */
+	struct segment *segments; /* by number */
 	uint32_t nsegments, segments_cap;
-	struct segment *room;
+	uint32_t nholes; /* segments that were given back */
+	uint32_t room;   /* the first segment with room, or NOWHERE */
 	bool advancing, stopped;
 	wq_allocator allocator;
 };
 
-/* Marks a periodic timer; never called. */
-static void periodic(void *ctx, const wq_timer_event *event)
+/* ---- segments ------------------------------------------------------------- */
+
+static void room_link(wq_wheel *w, uint32_t number)
 {
-	(void)ctx;
-	(void)event;
+	w->segments[number].prev_room = NOWHERE;
+	w->segments[number].next_room = w->room;
+	if (w->room != NOWHERE)
+		w->segments[w->room].prev_room = number;
+	w->room = number;
 }
 
-/* ---- records -------------------------------------------------------------- */
-
-static void room_link(wq_wheel *w, struct segment *s)
+static void room_unlink(wq_wheel *w, uint32_t number)
 {
-	s->prev_room = NULL;
-	s->next_room = w->room;
-	if (w->room)
-		w->room->prev_room = s;
-	w->room = s;
-}
+	const struct segment *s = &w->segments[number];
 
-static void room_unlink(wq_wheel *w, struct segment *s)
-{
-	if (s->prev_room)
-		s->prev_room->next_room = s->next_room;
+	if (s->prev_room != NOWHERE)
+		w->segments[s->prev_room].next_room = s->next_room;
 	else
 		w->room = s->next_room;
-	if (s->next_room)
-		s->next_room->prev_room = s->prev_room;
+	if (s->next_room != NOWHERE)
+		w->segments[s->next_room].prev_room = s->prev_room;
 }
 
 static bool numbers_grow(wq_wheel *w)
 {
 	uint32_t cap = w->segments_cap ? w->segments_cap * 2 : 8;
-	struct segment **segments;
-	uint32_t *counts; /* by number: from where a new segment counts, even */
+	struct segment *segments = wq__alloc(&w->allocator, cap * sizeof *segments, 64);
 
-	segments = wq__alloc(&w->allocator, cap * sizeof(struct segment *), 8);
-	counts = wq__alloc(&w->allocator, cap * sizeof *counts, 8);
-	if (!segments || !counts) {
-		wq__free(&w->allocator, segments, cap * sizeof(struct segment *));
-		wq__free(&w->allocator, counts, cap * sizeof *counts);
+	if (!segments)
 		return false;
-	}
-	memset(segments, 0, cap * sizeof(struct segment *));
-	memset(counts, 0, cap * sizeof *counts);
-	if (w->segments_cap > 0) {
-		memcpy(segments, w->segments, w->nsegments * sizeof(struct segment *));
-		memcpy(counts, w->counts, w->nsegments * sizeof *counts);
-	}
-	wq__free(&w->allocator, w->segments, w->segments_cap * sizeof(struct segment *));
-	wq__free(&w->allocator, w->counts, w->segments_cap * sizeof *counts);
+	if (w->nsegments > 0)
+		memcpy(segments, w->segments, w->nsegments * sizeof *segments);
+	wq__free(&w->allocator, w->segments, w->segments_cap * sizeof *segments);
 	w->segments = segments;
-	w->counts = counts;
 	w->segments_cap = cap;
 	return true;
 }
 
-static struct segment *segment_new(wq_wheel *w)
+/* The number of one that was given back, or the next. They are few: one for 512 timers. */
+static uint32_t number_new(wq_wheel *w)
 {
-	struct segment *s;
-	uint32_t number = 0;
+	uint32_t number = w->nholes > 0 ? 0 : w->nsegments;
 
-	/* One that was given back, or the next. Segments are few: one for 512 timers. */
-	while (number < w->nsegments && w->segments[number])
+	while (number < w->nsegments && w->segments[number].places)
 		number++;
+	if (number < w->nsegments)
+		return number;
 	if (number == w->segments_cap && !numbers_grow(w))
-		return NULL;
-	s = wq__alloc(&w->allocator, sizeof *s, 64);
-	if (!s)
-		return NULL;
-	s->number = number;
-	s->live = 0;
-	s->free = 0;
-	for (uint32_t i = 0; i < SEGMENT; i++) {
-		s->generation[i] = s->version[i] = w->counts[number];
-		s->record[i].u.next_free = i + 1;
-	}
-	w->segments[number] = s;
-	if (number == w->nsegments)
-		w->nsegments++;
-	room_link(w, s);
-	return s;
+		return NOWHERE;
+	w->segments[number] = (struct segment){.count = STEP};
+	w->nsegments++;
+	w->nholes++;
+	return number;
 }
 
-static void segment_free(wq_wheel *w, struct segment *s)
+static bool segment_new(wq_wheel *w)
 {
+	uint32_t number = number_new(w), id = 0;
+	struct places *p;
+
+	if (number == NOWHERE)
+		return false;
+	p = number < ALONE ? wq__alloc(&w->allocator, sizeof *p, 64)
+	                   : wq__slab_alloc(&w->slab, sizeof *p, &id);
+	if (!p)
+		return false;
+
+	struct segment *s = &w->segments[number];
+
+	for (uint32_t i = 0; i < SEGMENT; i++)
+		p->word[i] = s->count;
+	memset(s->free, 0xff, sizeof s->free);
+	s->rows = (1u << SEGMENT / 64) - 1;
+	s->places = p;
+	s->id = id;
+	w->nholes--;
+	room_link(w, number);
+	return true;
+}
+
+static void places_free(wq_wheel *w, struct segment *s)
+{
+	if (s->id == 0)
+		wq__free(&w->allocator, s->places, sizeof *s->places);
+	else if (s->places)
+		wq__slab_free(&w->slab, s->id);
+	s->places = NULL;
+}
+
+static void segment_free(wq_wheel *w, uint32_t number)
+{
+	struct segment *s = &w->segments[number];
 	uint32_t newest = 0;
 
-	for (uint32_t i = 0; i < SEGMENT; i++) {
-		if (s->generation[i] > newest)
-			newest = s->generation[i];
-		if (s->version[i] > newest)
-			newest = s->version[i];
-	}
-	w->counts[s->number] = newest;
-	w->segments[s->number] = NULL;
-	room_unlink(w, s);
-	wq__free(&w->allocator, s, sizeof *s);
+	for (uint32_t i = 0; i < SEGMENT; i++)
+		newest = s->places->word[i] > newest ? s->places->word[i] : newest;
+	s->count = newest;
+	room_unlink(w, number);
+	places_free(w, s);
+	w->nholes++;
 }
 
-static wq_timer_id record_new(wq_wheel *w, wq_timer_fn fn, void *ctx)
+/* ---- places --------------------------------------------------------------- */
+
+static inline uint32_t number_of(uint64_t name)
 {
-	struct segment *s = w->room ? w->room : segment_new(w);
-
-	if (!s)
-		return 0;
-
-	uint32_t i = (uint32_t)s->free;
-	struct record *r = &s->record[i];
-
-	s->free = r->u.next_free;
-	if (s->free == NONE)
-		room_unlink(w, s);
-	s->live++;
-	*r = (struct record){.fn = fn, .u.ctx = ctx};
-	w->n++;
-	return (uint64_t)(s->number * SEGMENT + i) << 32 | ++s->generation[i];
+	return (uint32_t)(name >> 32) / SEGMENT;
 }
 
-static struct segment *segment_of(const wq_wheel *w, uint64_t name)
-{
-	uint32_t number = (uint32_t)(name >> 32) / SEGMENT;
-
-	return number < w->nsegments ? w->segments[number] : NULL;
-}
-
-/* Of a name that is known to be good. */
-static struct segment *segment_at(const wq_wheel *w, uint64_t name)
-{
-	return w->segments[(uint32_t)(name >> 32) / SEGMENT];
-}
-
-static uint32_t place_of(uint64_t name)
+static inline uint32_t place_of(uint64_t name)
 {
 	return (uint32_t)(name >> 32) % SEGMENT;
 }
 
-/* Does the id name a timer? */
-static bool is_timer(const wq_wheel *w, wq_timer_id id)
+static inline struct record *record_of(const wq_wheel *w, uint64_t name)
 {
-	const struct segment *s = segment_of(w, id);
+	return &w->segments[number_of(name)].places->record[place_of(name)];
+}
 
-	return s && (id & 1) && s->generation[place_of(id)] == (uint32_t)id;
+static inline uint32_t *word_of(const wq_wheel *w, uint64_t name)
+{
+	return &w->segments[number_of(name)].places->word[place_of(name)];
+}
+
+/* Does the id name a timer that has no extra? */
+static inline bool is_plain(const wq_wheel *w, wq_timer_id id)
+{
+	uint32_t number = number_of(id);
+
+	return number < w->nsegments && w->segments[number].places &&
+	       *word_of(w, id) == (uint32_t)id && (id & FLAGS) == USED;
+}
+
+/* The extra of the timer that the id names; NULL: it has none, or is not there. */
+static struct extra *extra_of(const wq_wheel *w, wq_timer_id id)
+{
+	uint32_t number = number_of(id);
+
+	if (number >= w->nsegments || !w->segments[number].places || !(*word_of(w, id) & SPECIAL))
+		return NULL;
+
+	struct extra *e = record_of(w, id)->ctx;
+
+	return e->word == (uint32_t)id ? e : NULL;
 }
 
 /* Does the reference count? */
-static bool alive(const void *wheel, wq__ref ref)
+static inline bool alive(const wq_wheel *w, wq__ref ref)
 {
-	const struct segment *s = segment_of(wheel, ref.what);
+	const struct places *p = w->segments[number_of(ref.what)].places;
 
-	return s && s->version[place_of(ref.what)] == (uint32_t)ref.what;
+	return p && p->word[place_of(ref.what)] == (uint32_t)ref.what;
 }
 
+/* Without a branch for the dead: so many look-ups at once are under way as the processor can. */
 static size_t keep(const void *wheel, wq__ref *ref, size_t n)
 {
 	size_t kept = 0;
 
-	for (size_t i = 0; i < n; i++)
-		if (alive(wheel, ref[i]))
-			ref[kept++] = ref[i];
+	for (size_t i = 0; i < n; i++) {
+		wq__ref it = ref[i];
+
+		ref[kept] = it;
+		kept += alive(wheel, it);
+	}
 	return kept;
 }
 
-/* It has no reference any more. */
-static void record_free(wq_wheel *w, wq_timer_id id)
+/* A name for what stands in the record; or 0. */
+static inline wq_timer_id place_new(wq_wheel *w, struct record r, uint32_t flags)
 {
-	struct segment *s = segment_at(w, id);
-	uint32_t i = place_of(id);
+	if (wq__unlikely(w->room == NOWHERE) && !segment_new(w))
+		return 0;
 
-	s->generation[i]++;
-	s->record[i].u.next_free = s->free;
-	if (s->free == NONE)
-		room_link(w, s);
-	s->free = i;
+	uint32_t number = w->room;
+	struct segment *s = &w->segments[number];
+	uint32_t row = (uint32_t)__builtin_ctz(s->rows);
+	uint32_t i = row * 64 + (uint32_t)__builtin_ctzll(s->free[row]);
+
+	s->free[row] &= s->free[row] - 1;
+	if (wq__unlikely(s->free[row] == 0)) {
+		s->rows &= ~(1u << row);
+		if (s->rows == 0)
+			room_unlink(w, number);
+	}
+	w->n++;
+	s->places->record[i] = r;
+	s->places->word[i] |= flags;
+	return (uint64_t)(number * SEGMENT + i) << 32 | s->places->word[i];
+}
+
+static bool all_free(const struct segment *s)
+{
+	uint64_t all = ~UINT64_C(0);
+
+	for (uint32_t row = 0; row < SEGMENT / 64; row++)
+		all &= s->free[row];
+	return all == ~UINT64_C(0);
+}
+
+/* Its id and its reference are stale from now on. */
+static inline void place_free(wq_wheel *w, uint64_t name)
+{
+	uint32_t number = number_of(name), i = place_of(name), row = i / 64;
+	struct segment *s = &w->segments[number];
+	uint32_t word = (s->places->word[i] & ~FLAGS) + STEP;
+
 	w->n--;
+	s->places->word[i] = word;
+	if (wq__unlikely(word == 0))
+		return;
+	if (wq__unlikely(s->rows == 0))
+		room_link(w, number);
+	s->free[row] |= UINT64_C(1) << i % 64;
+	s->rows |= 1u << row;
 	/* Keep the last one: a wheel with one timer at a time would make and free it over and over. */
-	if (--s->live == 0 && w->n > 0)
-		segment_free(w, s);
+	if (wq__unlikely(s->free[row] == ~UINT64_C(0)) && w->n > 0 && all_free(s))
+		segment_free(w, number);
 }
 
 /* ---- life ----------------------------------------------------------------- */
@@ -278,7 +337,7 @@ int wq_wheel_new(wq_wheel **out, int64_t now_ns, const wq_wheel_options *options
 	w->allocator = *a;
 	w->now_ns = now_ns;
 	wq__slab_init(&w->slab, &w->allocator);
-	w->slab.small_only = 1;
+	w->room = NOWHERE;
 	wq__agenda_init(&w->agenda, &w->slab, &w->allocator, now_ns,
 	                o.tick_ns ? log2_up((uint64_t)o.tick_ns) : TICK_SHIFT,
 	                o.size ? log2_up(o.size) : 6);
@@ -297,9 +356,8 @@ int64_t wq_wheel_free(wq_wheel *w)
 	int64_t left = (int64_t)w->n;
 
 	for (uint32_t i = 0; i < w->nsegments; i++)
-		wq__free(&a, w->segments[i], sizeof *w->segments[i]);
-	wq__free(&a, w->segments, w->segments_cap * sizeof(struct segment *));
-	wq__free(&a, w->counts, w->segments_cap * sizeof *w->counts);
+		places_free(w, &w->segments[i]);
+	wq__free(&a, w->segments, w->segments_cap * sizeof *w->segments);
 	wq__agenda_release(&w->agenda);
 	wq__slab_release(&w->slab);
 	wq__free(&a, w, sizeof *w);
@@ -308,44 +366,21 @@ int64_t wq_wheel_free(wq_wheel *w)
 
 /* ---- timers --------------------------------------------------------------- */
 
-/* A reference for a timer that has none. One that never fires needs none. */
-static int refer(wq_wheel *w, wq_timer_id id, int64_t due_ns)
-{
-	uint32_t *version = &segment_at(w, id)->version[place_of(id)];
-	wq__ref ref = {.due_ns = due_ns, .what = (id >> 32 << 32) | (*version + 1)};
-
-	if (due_ns == WQ_NEVER)
-		return 0;
-	if (wq__agenda_insert(&w->agenda, w->now_ns, ref) < 0)
-		return -1;
-	++*version;
-	return 0;
-}
-
-/* Lets its reference die, if it has one. */
-static void unrefer(wq_wheel *w, wq_timer_id id)
-{
-	uint32_t *version = &segment_at(w, id)->version[place_of(id)];
-
-	if (*version & 1) {
-		++*version;
-		wq__agenda_died(&w->agenda, keep, w);
-	}
-}
-
-int wq_wheel_add(wq_wheel *w, int64_t due_ns, wq_timer_fn fn, void *ctx, wq_timer_id *id)
+static inline int make(wq_wheel *w, int64_t due_ns, struct record r, uint32_t flags,
+                       wq_timer_id *id)
 {
 	wq_timer_id made;
 
-	if (wq__unlikely(!w || !fn || due_ns < 0))
-		return WQ_EINVAL;
 	if (w->stopped)
 		return WQ_ESHUTDOWN;
-	made = record_new(w, fn, ctx);
-	if (!made)
+	made = place_new(w, r, flags);
+	if (wq__unlikely(!made))
 		return WQ_ENOMEM;
-	if (refer(w, made, due_ns) < 0) {
-		record_free(w, made);
+	/* One that never fires needs no reference. */
+	if (due_ns != WQ_NEVER &&
+	    wq__unlikely(wq__agenda_insert(&w->agenda, w->now_ns,
+	                                   (wq__ref){.due_ns = due_ns, .what = made}) < 0)) {
+		place_free(w, made);
 		return WQ_ENOMEM;
 	}
 	if (id)
@@ -353,36 +388,77 @@ int wq_wheel_add(wq_wheel *w, int64_t due_ns, wq_timer_fn fn, void *ctx, wq_time
 	return WQ_OK;
 }
 
-int wq_wheel_after(wq_wheel *w, int64_t delay_ns, wq_timer_fn fn, void *ctx, wq_timer_id *id)
+static struct extra *extra_new(wq_wheel *w, void *ctx, int64_t period_ns)
 {
-	if (!w)
-		return WQ_EINVAL;
-	return wq_wheel_add(w, delay_ns > 0 ? wq_time_add(w->now_ns, delay_ns) : w->now_ns, fn, ctx,
-	                    id);
+	uint32_t id;
+	struct extra *e = wq__slab_alloc(&w->slab, sizeof *e, &id);
+
+	if (e)
+		*e = (struct extra){.ctx = ctx, .period_ns = period_ns, .id = id};
+	return e;
 }
 
-static void every_free(wq_wheel *w, struct every *e)
+static void extra_free(wq_wheel *w, struct extra *e)
 {
-	w->agenda.spare--;
+	w->agenda.spare -= e->period_ns > 0;
 	wq__slab_free(&w->slab, e->id);
+}
+
+static int make_special(wq_wheel *w, int64_t due_ns, wq_timer_fn fn, void *ctx, int64_t period_ns,
+                        wq_timer_id *id)
+{
+	struct extra *e = extra_new(w, ctx, period_ns);
+	wq_timer_id made;
+	int rc;
+
+	if (!e)
+		return WQ_ENOMEM;
+	e->refers = due_ns != WQ_NEVER;
+	/* What is periodic is referred to again each time it fires, which must not fail. */
+	rc = period_ns == 0 || wq__agenda_spare(&w->agenda)
+	         ? make(w, due_ns, (struct record){.fn = fn, .ctx = e}, FLAGS, &made)
+	         : WQ_ENOMEM;
+	if (rc < 0) {
+		extra_free(w, e);
+		return rc;
+	}
+	e->word = (uint32_t)made;
+	if (id)
+		*id = made;
+	return WQ_OK;
+}
+
+static inline int add(wq_wheel *w, int64_t due_ns, wq_timer_fn fn, void *ctx, wq_timer_id *id)
+{
+	if (wq__unlikely(!fn || due_ns < 0))
+		return WQ_EINVAL;
+	if (wq__unlikely(due_ns == WQ_NEVER))
+		return make_special(w, due_ns, fn, ctx, 0, id);
+	return make(w, due_ns, (struct record){.fn = fn, .ctx = ctx}, USED, id);
+}
+
+int wq_wheel_add(wq_wheel *w, int64_t due_ns, wq_timer_fn fn, void *ctx, wq_timer_id *id)
+{
+	return w ? add(w, due_ns, fn, ctx, id) : WQ_EINVAL;
+}
+
+int wq_wheel_after(wq_wheel *w, int64_t delay_ns, wq_timer_fn fn, void *ctx, wq_timer_id *id)
+{
+	int64_t due_ns;
+
+	if (!w)
+		return WQ_EINVAL;
+	if (delay_ns < 0)
+		delay_ns = 0;
+	if (__builtin_add_overflow(w->now_ns, delay_ns, &due_ns))
+		due_ns = WQ_NEVER;
+	return add(w, due_ns, fn, ctx, id);
 }
 
 int wq__wheel_every_at(wq_wheel *w, int64_t first_ns, int64_t period_ns, wq_timer_fn fn, void *ctx,
                        wq_timer_id *id)
 {
-	struct every *e;
-	uint32_t e_id;
-	int rc;
-
-	e = wq__slab_alloc(&w->slab, sizeof *e, &e_id);
-	if (!e)
-		return WQ_ENOMEM;
-	*e = (struct every){.fn = fn, .ctx = ctx, .period_ns = period_ns, .id = e_id};
-	/* It is referred to again each time it fires, which must not fail. */
-	rc = wq__agenda_spare(&w->agenda) ? wq_wheel_add(w, first_ns, periodic, e, id) : WQ_ENOMEM;
-	if (rc < 0)
-		every_free(w, e);
-	return rc;
+	return make_special(w, first_ns, fn, ctx, period_ns, id);
 }
 
 int wq_wheel_every(wq_wheel *w, int64_t period_ns, wq_timer_fn fn, void *ctx, wq_timer_id *id)
@@ -392,45 +468,81 @@ int wq_wheel_every(wq_wheel *w, int64_t period_ns, wq_timer_fn fn, void *ctx, wq
 	return wq__wheel_every_at(w, wq_time_add(w->now_ns, period_ns), period_ns, fn, ctx, id);
 }
 
+/* The timer is gone, and so is its extra. */
+static void special_free(wq_wheel *w, uint64_t name, struct extra *e)
+{
+	if (e->worn)
+		*word_of(w, name) = 0 - STEP; /* its last count: the place rests from now on */
+	extra_free(w, e);
+	place_free(w, name);
+}
+
+static int cancel_special(wq_wheel *w, wq_timer_id id)
+{
+	struct extra *e = extra_of(w, id);
+	bool refers;
+
+	if (!e)
+		return WQ_ESTALE;
+	refers = e->refers;
+	special_free(w, id, e);
+	if (refers)
+		wq__agenda_died(&w->agenda, keep, w);
+	return WQ_OK;
+}
+
 int wq_wheel_cancel(wq_wheel *w, wq_timer_id id)
 {
-	if (!w)
+	if (wq__unlikely(!w))
 		return WQ_EINVAL;
-	if (!is_timer(w, id))
-		return WQ_ESTALE;
+	if (wq__unlikely(!is_plain(w, id)))
+		return cancel_special(w, id);
+	place_free(w, id);
+	wq__agenda_died(&w->agenda, keep, w);
+	return WQ_OK;
+}
 
-	struct record *r = &segment_at(w, id)->record[place_of(id)];
+/* Its reference dies, and it gets another, unless it never fires. */
+static int move(wq_wheel *w, wq_timer_id id, struct extra *e, int64_t due_ns)
+{
+	uint32_t *word = word_of(w, id), next = (*word & ~FLAGS) + STEP;
+	bool dies = e->refers;
+	wq__ref ref = {.due_ns = due_ns, .what = (id >> 32 << 32) | next | FLAGS};
 
-	if (r->fn == periodic)
-		every_free(w, r->u.every);
-	unrefer(w, id);
-	record_free(w, id);
+	/* The new reference first: it may fail. */
+	if (due_ns != WQ_NEVER && wq__agenda_insert(&w->agenda, w->now_ns, ref) < 0)
+		return WQ_ENOMEM;
+	e->worn |= next < *word;
+	e->refers = due_ns != WQ_NEVER;
+	*word = next | FLAGS;
+	if (dies)
+		wq__agenda_died(&w->agenda, keep, w);
 	return WQ_OK;
 }
 
 int wq_wheel_reschedule(wq_wheel *w, wq_timer_id id, int64_t due_ns)
 {
-	wq__ref ref = {.due_ns = due_ns, .what = id >> 32 << 32};
-	uint32_t *version;
+	struct extra *e;
+	int rc;
 
 	if (!w || due_ns < 0)
 		return WQ_EINVAL;
-	if (!is_timer(w, id))
+	e = extra_of(w, id);
+	if (e)
+		return move(w, id, e, due_ns);
+	if (!is_plain(w, id))
 		return WQ_ESTALE;
-	version = &segment_at(w, id)->version[place_of(id)];
-	if (due_ns == WQ_NEVER) {
-		unrefer(w, id);
-		return WQ_OK;
-	}
-	if (!(*version & 1))
-		return refer(w, id, due_ns) < 0 ? WQ_ENOMEM : WQ_OK;
-	/* The new reference first: it may fail. */
-	ref.what |= *version + 2;
-	if (wq__agenda_insert(&w->agenda, w->now_ns, ref) < 0)
+	e = extra_new(w, record_of(w, id)->ctx, 0);
+	if (!e)
 		return WQ_ENOMEM;
-	*version += 2;
-	wq__agenda_died(&w->agenda, keep, w);
-	return WQ_OK;
+	e->word = (uint32_t)id;
+	e->refers = true;
+	rc = move(w, id, e, due_ns);
+	if (rc < 0)
+		extra_free(w, e);
+	else
+		record_of(w, id)->ctx = e;
+	return rc;
 }
 
 int64_t wq_wheel_size(const wq_wheel *w)
@@ -446,56 +558,78 @@ int64_t wq_wheel_next_deadline(const wq_wheel *w)
 /* ---- firing --------------------------------------------------------------- */
 
 /* A periodic timer fires: on to the first of its times that lies after now. */
-static void next_period(wq_wheel *w, const struct every *e, wq__ref ref, struct wq__due *out)
+static void next_period(wq_wheel *w, struct extra *e, wq__ref ref, struct wq__due *out)
 {
-	uint32_t *version = &segment_at(w, ref.what)->version[place_of(ref.what)];
 	int64_t missed = (out->event.now_ns - ref.due_ns) / e->period_ns;
 
-	out->fn = e->fn;
-	out->ctx = e->ctx;
 	out->event.skipped = missed;
 	/* missed * period is at most now - due. */
 	ref.due_ns = wq_time_add(ref.due_ns + missed * e->period_ns, e->period_ns);
-	if (ref.due_ns == WQ_NEVER) {
-		++*version;
-		return;
-	}
-	*version += 2;
-	ref.what += 2;
-	wq__agenda_reinsert(&w->agenda, ref);
+	e->refers = ref.due_ns != WQ_NEVER;
+	if (e->refers)
+		wq__agenda_reinsert(&w->agenda, ref);
 }
 
-bool wq__wheel_pop(wq_wheel *w, int64_t now_ns, struct wq__due *out)
+static void fire_special(wq_wheel *w, wq__ref ref, struct wq__due *out)
+{
+	struct extra *e = out->ctx;
+
+	out->ctx = e->ctx;
+	out->event.id = (ref.what >> 32 << 32) | e->word;
+	if (e->period_ns > 0)
+		next_period(w, e, ref, out);
+	else
+		special_free(w, ref.what, e);
+}
+
+/* Timers fire in another order than they were added in: their memory comes a while after it is asked for. */
+static inline void fetch_ahead(wq_wheel *w)
+{
+	uint64_t what;
+
+	while ((what = wq__agenda_ahead(&w->agenda)) != 0) {
+		const struct places *p = w->segments[number_of(what)].places;
+
+		if (p) {
+			wq__prefetch(&p->word[place_of(what)]);
+			wq__prefetch(&p->record[place_of(what)]);
+		}
+	}
+}
+
+static inline bool pop(wq_wheel *w, int64_t now_ns, struct wq__due *out)
 {
 	size_t budget = SIZE_MAX;
 	wq__ref ref;
 
-	w->now_ns = now_ns;
 	while (!w->stopped &&
 	       wq__agenda_pop(&w->agenda, now_ns, &budget, &ref) == WQ__AGENDA_POPPED) {
+		fetch_ahead(w);
 		if (!alive(w, ref)) {
 			wq__agenda_buried(&w->agenda);
 			continue;
 		}
 
-		struct segment *s = segment_at(w, ref.what);
-		uint32_t i = place_of(ref.what);
-		wq_timer_id id = (ref.what >> 32 << 32) | s->generation[i];
+		const struct record *r = record_of(w, ref.what);
 
 		*out = (struct wq__due){
-		    .fn = s->record[i].fn,
-		    .ctx = s->record[i].u.ctx,
-		    .event = {.id = id, .due_ns = ref.due_ns, .now_ns = now_ns},
+		    .fn = r->fn,
+		    .ctx = r->ctx,
+		    .event = {.id = ref.what, .due_ns = ref.due_ns, .now_ns = now_ns},
 		};
-		if (out->fn == periodic) {
-			next_period(w, s->record[i].u.every, ref, out);
-		} else {
-			s->version[i]++;
-			record_free(w, id);
-		}
+		if (wq__unlikely(ref.what & SPECIAL))
+			fire_special(w, ref, out);
+		else
+			place_free(w, ref.what);
 		return true;
 	}
 	return false;
+}
+
+bool wq__wheel_pop(wq_wheel *w, int64_t now_ns, struct wq__due *out)
+{
+	w->now_ns = now_ns;
+	return pop(w, now_ns, out);
 }
 
 int64_t wq_wheel_advance(wq_wheel *w, int64_t now_ns)
@@ -508,7 +642,8 @@ int64_t wq_wheel_advance(wq_wheel *w, int64_t now_ns)
 	if (w->advancing)
 		return WQ_EBUSY;
 	w->advancing = true;
-	for (; wq__wheel_pop(w, now_ns, &due); fired++)
+	w->now_ns = now_ns;
+	for (; pop(w, now_ns, &due); fired++)
 		due.fn(due.ctx, &due.event);
 	w->advancing = false;
 	return fired;

@@ -429,6 +429,42 @@ static void former_times_of_a_segment_given_back(void **state)
 	}
 }
 
+/* [H5] Whoever comes to a timer's place, its old id does not mean it: moved, periodic, without a time. */
+static void stale_ids_of_every_kind_of_timer(void **state)
+{
+	(void)state;
+	for (int before = 0; before < 4; before++)
+		for (int after = 0; after < 4; after++) {
+			wq_timer_id ids[2];
+
+			wheel_open(0, NULL);
+			for (int i = 0; i < 2; i++) {
+				int kind = i == 0 ? before : after;
+
+				if (kind == 3)
+					IS(wq_wheel_every(w, WQ_HOUR, note, tag(1), &ids[i]),
+					   WQ_OK);
+				else
+					ids[i] = add(kind == 2 ? WQ_NEVER : WQ_HOUR, 1);
+				if (kind == 1)
+					IS(wq_wheel_reschedule(w, ids[i], 2 * WQ_HOUR), WQ_OK);
+				if (i == 0)
+					IS(wq_wheel_cancel(w, ids[0]), WQ_OK);
+			}
+			IS((int64_t)(ids[0] >> 32), (int64_t)(ids[1] >> 32));
+			IS(wq_wheel_cancel(w, ids[0]), WQ_ESTALE);
+			IS(wq_wheel_reschedule(w, ids[0], 1), WQ_ESTALE);
+			for (int bit = 0; bit < 64; bit++) {
+				IS(wq_wheel_cancel(w, ids[1] ^ UINT64_C(1) << bit), WQ_ESTALE);
+				IS(wq_wheel_reschedule(w, ids[1] ^ UINT64_C(1) << bit, 1),
+				   WQ_ESTALE);
+			}
+			FIRES_NOTHING(WQ_HOUR - 1);
+			IS(wq_wheel_cancel(w, ids[1]), WQ_OK);
+			wheel_close(0);
+		}
+}
+
 /* [H5] Many adds and cancels hold no more than one of them needs. */
 static void cancelled_timers_take_no_room(void **state)
 {
@@ -440,6 +476,7 @@ static void cancelled_timers_take_no_room(void **state)
 		IS(wq_wheel_every(w, WQ_HOUR + i, note, tag(2), &id2), WQ_OK);
 		IS(wq_wheel_cancel(w, id), WQ_OK);
 		IS(wq_wheel_cancel(w, id2), WQ_OK);
+		IS(wq_wheel_cancel(w, add(WQ_NEVER, 3)), WQ_OK);
 		if (i % 1000 == 0)
 			FIRES_NOTHING(i);
 	}
@@ -447,6 +484,27 @@ static void cancelled_timers_take_no_room(void **state)
 	IS(wq_wheel_size(w), 0);
 	FIRES_NOTHING(2 * WQ_HOUR);
 	IS(wq_wheel_next_deadline(w), WQ_NEVER);
+	wheel_close(0);
+}
+
+/* [H5] The same with timers that are moved once in between. */
+static void moved_timers_take_no_room(void **state)
+{
+	enum { N = 2000 };
+	static wq_timer_id ids[N];
+
+	(void)state;
+	wheel_open(0, NULL);
+	for (int round = 0; round < 40; round++) {
+		for (int i = 0; i < N; i++)
+			ids[i] = add(WQ_HOUR + i, 1);
+		for (int i = 0; i < N; i++)
+			IS(wq_wheel_reschedule(w, ids[i], 2 * WQ_HOUR + i), WQ_OK);
+		for (int i = 0; i < N; i++)
+			IS(wq_wheel_cancel(w, ids[i]), WQ_OK);
+	}
+	assert_true(mem.peak < 768 << 10);
+	FIRES_NOTHING(3 * WQ_HOUR);
 	wheel_close(0);
 }
 
@@ -632,7 +690,9 @@ int main(void)
 	    cmocka_unit_test(cancel_in_time_or_too_late),
 	    cmocka_unit_test(stale_ids_stay_stale),
 	    cmocka_unit_test(former_times_of_a_segment_given_back),
+	    cmocka_unit_test(stale_ids_of_every_kind_of_timer),
 	    cmocka_unit_test(cancelled_timers_take_no_room),
+	    cmocka_unit_test(moved_timers_take_no_room),
 	    cmocka_unit_test(reschedule_earlier_later_same_never),
 	    cmocka_unit_test(reschedule_away_and_back_counts_as_added_last),
 	    cmocka_unit_test(a_timer_that_is_moved_for_ever),

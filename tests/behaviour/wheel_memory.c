@@ -287,7 +287,7 @@ static void firing_and_cancelling_need_no_memory(void **state)
 	}
 }
 
-/* A burst goes back: segments, blocks of references; a small rest stays. */
+/* A burst goes back: segments, blocks of references; a rest stays. */
 static void a_burst_gives_its_memory_back(void **state)
 {
 	enum { N = 100000 };
@@ -314,7 +314,8 @@ static void a_burst_gives_its_memory_back(void **state)
 				IS(wq_wheel_cancel(w, ids[i]), WQ_OK);
 		}
 		IS(wq_wheel_size(w), 1);
-		assert_true(mem.bytes < 1 << 20);
+		/* of what came in blocks of 2 MiB, one at most */
+		assert_true(mem.bytes < 3 << 20);
 	}
 	wheel_close(1);
 }
