@@ -12,7 +12,7 @@ enum {
 	SWEEP_CHUNKS = 16, /* looked at by one step of a sweep */
 };
 
-#define RUN_BYTES (2 * WQ__RUN_MAX * sizeof(wq__ref))
+#define RUN_BYTES (2 * sizeof(wq__ref) * WQ__RUN_MAX)
 
 /* ---- levels --------------------------------------------------------------- */
 
@@ -501,8 +501,7 @@ static bool open_more(wq__agenda *a, size_t *budget)
 {
 	struct wq__bucket *b = a->opening;
 
-	while (b->n > 0) {
-		struct wq__chunk *c = b->head;
+	for (struct wq__chunk *c; (c = b->head) != NULL;) {
 		size_t here = (size_t)(c->end - c->first), n = here < *budget ? here : *budget;
 
 		if (here > 0 && n == 0)
@@ -584,7 +583,7 @@ enum wq__agenda_pop wq__agenda_pop_any(wq__agenda *a, int64_t now_ns, size_t *bu
 		if (from == NOTHING || due_ns > now_ns)
 			return WQ__AGENDA_NONE;
 		/* All of one nanosecond, as on the lowest level, are in their order. */
-		if (from == BUCKET && b->min_ns != b->max_ns) {
+		if (b && from == BUCKET && b->min_ns != b->max_ns) {
 			open_bucket(a, l, slot);
 			continue;
 		}

@@ -292,10 +292,12 @@ static inline void place_free(wq_wheel *w, uint64_t name)
 	s->places->word[i] = word;
 	if (wq__unlikely(word == 0))
 		return;
-	if (wq__unlikely(s->rows == 0))
-		room_link(w, number);
+	if (wq__unlikely(s->free[row] == 0)) {
+		if (s->rows == 0)
+			room_link(w, number);
+		s->rows |= 1u << row;
+	}
 	s->free[row] |= UINT64_C(1) << i % 64;
-	s->rows |= 1u << row;
 	/* Keep the last one: a wheel with one timer at a time would make and free it over and over. */
 	if (wq__unlikely(s->free[row] == ~UINT64_C(0)) && w->n > 0 && all_free(s))
 		segment_free(w, number);
