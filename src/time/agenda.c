@@ -24,7 +24,7 @@ void wq__agenda_init(wq__agenda *a, wq__slab *slab, const wq_allocator *allocato
 	memset(a, 0, sizeof *a);
 	a->slab = slab;
 	a->allocator = allocator;
-	a->time_ns = now_ns;
+	a->time_ns = a->caught_ns = now_ns;
 	a->tick_shift = tick_shift;
 	/* The lowest level may be narrower, so that a level begins at the tick. */
 	for (uint32_t l = 0; bit < 63; l++) {
@@ -54,18 +54,6 @@ void wq__agenda_release(wq__agenda *a)
 	run_release(a);
 }
 
-static struct wq__digit digit_of(const wq__agenda *a, int64_t due_ns)
-{
-	uint64_t differ = (uint64_t)(due_ns ^ a->time_ns) | 1;
-
-	return a->digit[63 - __builtin_clzll(differ)];
-}
-
-static uint32_t slot_of(struct wq__digit d, int64_t due_ns)
-{
-	return (uint32_t)((uint64_t)due_ns >> d.shift) & d.mask;
-}
-
 /* The first nanosecond of a bucket: the wheel's time above the digit, the digit, zeros. */
 static int64_t bucket_start(const wq__agenda *a, uint32_t l, uint32_t slot)
 {
@@ -90,7 +78,8 @@ static void catch_up(wq__agenda *a, int64_t now_ns)
 {
 	uint32_t l, slot;
 
-	if (a->opening)
+	a->caught_ns = now_ns;
+	if (a->opening || now_ns <= a->time_ns)
 		return;
 	if (first_bucket(a, &l, &slot) && bucket_start(a, l, slot) <= now_ns)
 		return;
@@ -306,16 +295,6 @@ static wq__ref near_pop(wq__agenda *a)
 
 /* ---- buckets -------------------------------------------------------------- */
 
-static inline void chunk_append(struct wq__bucket *b, struct wq__chunk *c, wq__ref ref)
-{
-	c->ref[c->end++] = ref;
-	if (ref.due_ns < b->min_ns)
-		b->min_ns = ref.due_ns;
-	if (ref.due_ns > b->max_ns)
-		b->max_ns = ref.due_ns;
-	b->n++;
-}
-
 static void bucket_extend(struct wq__bucket *b, struct wq__chunk *c)
 {
 	c->next = NULL;
@@ -333,7 +312,7 @@ static void bucket_append(wq__agenda *a, struct wq__bucket *b, wq__ref ref)
 		bucket_extend(b, chunk_take(a));
 	if (b->n == 0)
 		b->min_ns = b->max_ns = ref.due_ns;
-	chunk_append(b, b->tail, ref);
+	wq__bucket_put(b, ref);
 }
 
 /* Its first chunk is empty. */
@@ -368,13 +347,13 @@ static wq__ref bucket_shift(wq__agenda *a, struct wq__bucket *b)
 
 static inline void file(wq__agenda *a, wq__ref ref)
 {
-	struct wq__digit d = digit_of(a, ref.due_ns);
+	struct wq__digit d = wq__digit_of(a, ref.due_ns);
 	struct wq__level *level = a->level[d.level];
-	uint32_t slot = slot_of(d, ref.due_ns);
+	uint32_t slot = wq__slot_of(d, ref.due_ns);
 	struct wq__bucket *b = &level->bucket[slot];
 
 	if (wq__likely(b->tail && b->tail->end < WQ__CHUNK_REFS)) {
-		chunk_append(b, b->tail, ref);
+		wq__bucket_put(b, ref);
 		return;
 	}
 	bucket_append(a, b, ref);
@@ -391,12 +370,12 @@ static void bucket_emptied(wq__agenda *a, uint32_t l, uint32_t slot)
 		a->level_bits &= ~(UINT64_C(1) << l);
 }
 
-static __attribute__((noinline)) int insert_slow(wq__agenda *a, wq__ref ref)
+static int insert_slow(wq__agenda *a, wq__ref ref)
 {
 	bool past = ref.due_ns < a->time_ns;
 	bool opening = !past && a->opening && ref.due_ns <= a->opening_end_ns;
 
-	if (!reserve(a, past ? 0 : digit_of(a, ref.due_ns).level))
+	if (!reserve(a, past ? 0 : wq__digit_of(a, ref.due_ns).level))
 		return -1;
 	a->n++;
 	if (past || (opening && a->opening_to != WQ__TO_LEVELS))
@@ -409,36 +388,23 @@ static __attribute__((noinline)) int insert_slow(wq__agenda *a, wq__ref ref)
 	return 0;
 }
 
-/* Apart, so that the common way saves no registers. */
-static __attribute__((noinline)) int insert_chunk(wq__agenda *a, struct wq__bucket *b, wq__ref ref)
-{
-	struct wq__chunk *c = chunk_new(a);
-
-	if (!c)
-		return -1;
-	bucket_extend(b, c);
-	chunk_append(b, c, ref);
-	a->n++;
-	return 0;
-}
-
 int wq__agenda_insert(wq__agenda *a, int64_t now_ns, wq__ref ref)
 {
-	if (now_ns > a->time_ns)
+	struct wq__bucket *b;
+
+	if (now_ns > a->caught_ns)
 		catch_up(a, now_ns);
-	if (wq__unlikely(ref.due_ns < a->time_ns || a->opening || a->n >= a->enough))
+	b = wq__agenda_begun(a, now_ns, ref.due_ns);
+	if (!b)
 		return insert_slow(a, ref);
+	if (b->tail->end == WQ__CHUNK_REFS) {
+		struct wq__chunk *c = chunk_new(a);
 
-	struct wq__digit d = digit_of(a, ref.due_ns);
-	struct wq__level *level = a->level[d.level];
-	struct wq__bucket *b = level ? &level->bucket[slot_of(d, ref.due_ns)] : NULL;
-
-	/* A bucket that is begun has all it needs, but for the next chunk. */
-	if (wq__unlikely(!b || !b->tail))
-		return insert_slow(a, ref);
-	if (b->tail->end == WQ__CHUNK_REFS)
-		return insert_chunk(a, b, ref);
-	chunk_append(b, b->tail, ref);
+		if (!c)
+			return -1;
+		bucket_extend(b, c);
+	}
+	wq__bucket_put(b, ref);
 	a->n++;
 	return 0;
 }

@@ -90,8 +90,9 @@ struct wq__digit {
 enum wq__opening { WQ__TO_LEVELS, WQ__TO_HEAP, WQ__TO_RUN };
 
 typedef struct wq__agenda {
-	int64_t time_ns; /* the wheel's: no bucket begins before it */
-	size_t n;        /* references, dead ones included */
+	int64_t time_ns;   /* the wheel's: no bucket begins before it */
+	int64_t caught_ns; /* the last time to which it was to catch up */
+	size_t n;          /* references, dead ones included */
 	size_t ndead;
 	size_t enough;              /* memory is reserved for so many */
 	struct wq__bucket *opening; /* is being emptied; or NULL */
@@ -132,6 +133,61 @@ void wq__agenda_release(wq__agenda *a);
 
 /* 0, or -1: out of memory, and nothing changed. now_ns helps to keep the wheel's time close. */
 int wq__agenda_insert(wq__agenda *a, int64_t now_ns, wq__ref ref);
+
+static inline struct wq__digit wq__digit_of(const wq__agenda *a, int64_t due_ns)
+{
+	return a->digit[63 - __builtin_clzll((uint64_t)(due_ns ^ a->time_ns) | 1)];
+}
+
+static inline uint32_t wq__slot_of(struct wq__digit d, int64_t due_ns)
+{
+	return (uint32_t)((uint64_t)due_ns >> d.shift) & d.mask;
+}
+
+/* To its last chunk, which has room. */
+static inline void wq__bucket_put(struct wq__bucket *b, wq__ref ref)
+{
+	struct wq__chunk *c = b->tail;
+
+	c->ref[c->end++] = ref;
+	if (ref.due_ns < b->min_ns)
+		b->min_ns = ref.due_ns;
+	if (ref.due_ns > b->max_ns)
+		b->max_ns = ref.due_ns;
+	b->n++;
+}
+
+/* The bucket of that time, if it is begun and nothing has to be seen to first; or NULL. */
+static inline struct wq__bucket *wq__agenda_begun(const wq__agenda *a, int64_t now_ns,
+                                                  int64_t due_ns)
+{
+	if (now_ns > a->caught_ns || due_ns < a->time_ns || a->opening || a->n >= a->enough)
+		return NULL;
+
+	struct wq__digit d = wq__digit_of(a, due_ns);
+	struct wq__level *level = a->level[d.level];
+	struct wq__bucket *b = level ? &level->bucket[wq__slot_of(d, due_ns)] : NULL;
+
+	return b && b->tail ? b : NULL;
+}
+
+/*
+ * The most common insert in two steps, neither of which fails: is there room for
+ * the reference, so that it only has to be put there? NULL: use wq__agenda_insert().
+ */
+static inline struct wq__bucket *wq__agenda_room(const wq__agenda *a, int64_t now_ns,
+                                                 int64_t due_ns)
+{
+	struct wq__bucket *b = wq__agenda_begun(a, now_ns, due_ns);
+
+	return b && b->tail->end < WQ__CHUNK_REFS ? b : NULL;
+}
+
+static inline void wq__agenda_put(wq__agenda *a, struct wq__bucket *b, wq__ref ref)
+{
+	wq__bucket_put(b, ref);
+	a->n++;
+}
 
 /* Keep one more place for reinsertions; the owner takes it off `spare` again. False: no memory. */
 bool wq__agenda_spare(wq__agenda *a);

@@ -249,27 +249,36 @@ static size_t keep(const void *wheel, wq__ref *ref, size_t n)
 	return kept;
 }
 
-/* A name for what stands in the record; or 0. */
-static inline wq_timer_id place_new(wq_wheel *w, struct record r, uint32_t flags)
+/* A name for what stands in the record, at a free place of this row. */
+static inline wq_timer_id place_take(wq_wheel *w, uint32_t row, struct record r, uint32_t flags)
 {
-	if (wq__unlikely(w->room == NOWHERE) && !segment_new(w))
-		return 0;
-
-	uint32_t number = w->room;
-	struct segment *s = &w->segments[number];
-	uint32_t row = (uint32_t)__builtin_ctz(s->rows);
+	struct segment *s = &w->segments[w->room];
+	struct places *p = s->places;
 	uint32_t i = row * 64 + (uint32_t)__builtin_ctzll(s->free[row]);
+	uint32_t word = p->word[i] | flags;
 
 	s->free[row] &= s->free[row] - 1;
-	if (wq__unlikely(s->free[row] == 0)) {
-		s->rows &= ~(1u << row);
-		if (s->rows == 0)
-			room_unlink(w, number);
-	}
+	p->record[i] = r;
+	p->word[i] = word;
 	w->n++;
-	s->places->record[i] = r;
-	s->places->word[i] |= flags;
-	return (uint64_t)(number * SEGMENT + i) << 32 | s->places->word[i];
+	return (uint64_t)(w->room * SEGMENT + i) << 32 | word;
+}
+
+/* The same at any free place; or 0. */
+static wq_timer_id place_new(wq_wheel *w, struct record r, uint32_t flags)
+{
+	if (w->room == NOWHERE && !segment_new(w))
+		return 0;
+
+	struct segment *s = &w->segments[w->room];
+	uint32_t row = (uint32_t)__builtin_ctz(s->rows);
+	wq_timer_id id = place_take(w, row, r, flags);
+
+	if (s->free[row] == 0)
+		s->rows &= s->rows - 1;
+	if (s->rows == 0)
+		room_unlink(w, w->room);
+	return id;
 }
 
 static bool all_free(const struct segment *s)
@@ -281,8 +290,12 @@ static bool all_free(const struct segment *s)
 	return all == ~UINT64_C(0);
 }
 
-/* Its id and its reference are stale from now on. */
-static inline void place_free(wq_wheel *w, uint64_t name)
+/*
+ * Its id and its reference are stale from now on. True: no timer is left in its
+ * segment. (The last one stays: a wheel with one timer at a time would make
+ * and free it over and over.)
+ */
+static inline bool place_free(wq_wheel *w, uint64_t name)
 {
 	uint32_t number = number_of(name), i = place_of(name), row = i / 64;
 	struct segment *s = &w->segments[number];
@@ -291,16 +304,20 @@ static inline void place_free(wq_wheel *w, uint64_t name)
 	w->n--;
 	s->places->word[i] = word;
 	if (wq__unlikely(word == 0))
-		return;
+		return false;
 	if (wq__unlikely(s->free[row] == 0)) {
 		if (s->rows == 0)
 			room_link(w, number);
 		s->rows |= 1u << row;
 	}
 	s->free[row] |= UINT64_C(1) << i % 64;
-	/* Keep the last one: a wheel with one timer at a time would make and free it over and over. */
-	if (wq__unlikely(s->free[row] == ~UINT64_C(0)) && w->n > 0 && all_free(s))
-		segment_free(w, number);
+	return wq__unlikely(s->free[row] == ~UINT64_C(0)) && w->n > 0 && all_free(s);
+}
+
+static inline void place_drop(wq_wheel *w, uint64_t name)
+{
+	if (place_free(w, name))
+		segment_free(w, number_of(name));
 }
 
 /* ---- life ----------------------------------------------------------------- */
@@ -368,21 +385,20 @@ int64_t wq_wheel_free(wq_wheel *w)
 
 /* ---- timers --------------------------------------------------------------- */
 
-static inline int make(wq_wheel *w, int64_t due_ns, struct record r, uint32_t flags,
-                       wq_timer_id *id)
+static int make(wq_wheel *w, int64_t due_ns, struct record r, uint32_t flags, wq_timer_id *id)
 {
 	wq_timer_id made;
 
 	if (w->stopped)
 		return WQ_ESHUTDOWN;
 	made = place_new(w, r, flags);
-	if (wq__unlikely(!made))
+	if (!made)
 		return WQ_ENOMEM;
 	/* One that never fires needs no reference. */
 	if (due_ns != WQ_NEVER &&
-	    wq__unlikely(wq__agenda_insert(&w->agenda, w->now_ns,
-	                                   (wq__ref){.due_ns = due_ns, .what = made}) < 0)) {
-		place_free(w, made);
+	    wq__agenda_insert(&w->agenda, w->now_ns, (wq__ref){.due_ns = due_ns, .what = made}) <
+	        0) {
+		place_drop(w, made);
 		return WQ_ENOMEM;
 	}
 	if (id)
@@ -430,13 +446,34 @@ static int make_special(wq_wheel *w, int64_t due_ns, wq_timer_fn fn, void *ctx, 
 	return WQ_OK;
 }
 
-static inline int add(wq_wheel *w, int64_t due_ns, wq_timer_fn fn, void *ctx, wq_timer_id *id)
+/* Whatever has to be seen to. Apart, so that add() saves no registers; likewise below. */
+static wq__cold int add_any(wq_wheel *w, int64_t due_ns, wq_timer_fn fn, void *ctx, wq_timer_id *id)
 {
-	if (wq__unlikely(!fn || due_ns < 0))
+	if (!fn || due_ns < 0)
 		return WQ_EINVAL;
-	if (wq__unlikely(due_ns == WQ_NEVER))
+	if (due_ns == WQ_NEVER)
 		return make_special(w, due_ns, fn, ctx, 0, id);
 	return make(w, due_ns, (struct record){.fn = fn, .ctx = ctx}, USED, id);
+}
+
+static inline int add(wq_wheel *w, int64_t due_ns, wq_timer_fn fn, void *ctx, wq_timer_id *id)
+{
+	struct wq__bucket *b = wq__agenda_room(&w->agenda, w->now_ns, due_ns);
+	wq__ref ref = {.due_ns = due_ns};
+
+	if (wq__unlikely(!b || !fn || due_ns == WQ_NEVER || w->stopped || w->room == NOWHERE))
+		return add_any(w, due_ns, fn, ctx, id);
+
+	const struct segment *s = &w->segments[w->room];
+	uint32_t row = (uint32_t)__builtin_ctz(s->rows);
+
+	if (wq__unlikely((s->free[row] & (s->free[row] - 1)) == 0)) /* the last place of the row */
+		return add_any(w, due_ns, fn, ctx, id);
+	ref.what = place_take(w, row, (struct record){.fn = fn, .ctx = ctx}, USED);
+	wq__agenda_put(&w->agenda, b, ref);
+	if (id)
+		*id = ref.what;
+	return WQ_OK;
 }
 
 int wq_wheel_add(wq_wheel *w, int64_t due_ns, wq_timer_fn fn, void *ctx, wq_timer_id *id)
@@ -476,10 +513,10 @@ static void special_free(wq_wheel *w, uint64_t name, struct extra *e)
 	if (e->worn)
 		*word_of(w, name) = 0 - STEP; /* its last count: the place rests from now on */
 	extra_free(w, e);
-	place_free(w, name);
+	place_drop(w, name);
 }
 
-static int cancel_special(wq_wheel *w, wq_timer_id id)
+static wq__cold int cancel_special(wq_wheel *w, wq_timer_id id)
 {
 	struct extra *e = extra_of(w, id);
 	bool refers;
@@ -493,14 +530,28 @@ static int cancel_special(wq_wheel *w, wq_timer_id id)
 	return WQ_OK;
 }
 
+/* What a cancelled timer has left behind. */
+static wq__cold int clean_up(wq_wheel *w, uint32_t number, bool empty)
+{
+	if (empty)
+		segment_free(w, number);
+	if (wq__agenda_crowded(&w->agenda))
+		wq__agenda_sweep(&w->agenda, keep, w);
+	return WQ_OK;
+}
+
 int wq_wheel_cancel(wq_wheel *w, wq_timer_id id)
 {
 	if (wq__unlikely(!w))
 		return WQ_EINVAL;
 	if (wq__unlikely(!is_plain(w, id)))
 		return cancel_special(w, id);
-	place_free(w, id);
-	wq__agenda_died(&w->agenda, keep, w);
+
+	bool empty = place_free(w, id);
+
+	w->agenda.ndead++;
+	if (wq__unlikely(empty || wq__agenda_crowded(&w->agenda)))
+		return clean_up(w, number_of(id), empty);
 	return WQ_OK;
 }
 
@@ -622,7 +673,7 @@ static inline bool pop(wq_wheel *w, int64_t now_ns, struct wq__due *out)
 		if (wq__unlikely(ref.what & SPECIAL))
 			fire_special(w, ref, out);
 		else
-			place_free(w, ref.what);
+			place_drop(w, ref.what);
 		return true;
 	}
 	return false;
