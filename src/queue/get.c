@@ -155,8 +155,8 @@ static struct wq__entry *catch_up(struct wq__memory *m, const wq_item *item, wq_
 }
 
 /* The hold ends: WQ_OK, WQ_QUEUED or WQ_WAITING. What is due has been seen to. */
-static inline int end_hold(struct wq__memory *m, const wq_item *item, struct wq__entry *e,
-                           wq__place at)
+static inline __attribute__((always_inline)) int end_hold(struct wq__memory *m, const wq_item *item,
+                                                          struct wq__entry *e, wq__place at)
 {
 	uint32_t id = (uint32_t)item->slot;
 	int rc = WQ_OK;
