@@ -241,7 +241,7 @@ static bool reserve(wq__agenda *a, uint32_t l)
 		a->reserve = c;
 		a->nreserve++;
 	}
-	a->enough = n < reserve_most(a) ? n : SIZE_MAX;
+	a->enough = a->opening ? 0 : n < reserve_most(a) ? n : SIZE_MAX;
 	return true;
 }
 
@@ -428,6 +428,7 @@ static void open_bucket(wq__agenda *a, uint32_t l, uint32_t slot)
 	a->time_ns = bucket_start(a, l, slot);
 	bucket_emptied(a, l, slot);
 	a->opening = b;
+	a->enough = 0;
 	a->opening_end_ns = a->time_ns + (int64_t)((UINT64_C(1) << a->shift[l]) - 1);
 	/* What comes in from now on is behind those of equal time in here. */
 	a->opening_seq = a->seq;

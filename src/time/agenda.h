@@ -94,7 +94,7 @@ typedef struct wq__agenda {
 	int64_t caught_ns; /* the last time to which it was to catch up */
 	size_t n;          /* references, dead ones included */
 	size_t ndead;
-	size_t enough;              /* memory is reserved for so many */
+	size_t enough; /* memory is reserved for so many; 0: look, as while a bucket is opened */
 	struct wq__bucket *opening; /* is being emptied; or NULL */
 	uint64_t level_bits;        /* levels that are not empty */
 	wq__ref *run;               /* in order, but for when a bucket is opened into it; or NULL */
@@ -161,7 +161,7 @@ static inline void wq__bucket_put(struct wq__bucket *b, wq__ref ref)
 static inline struct wq__bucket *wq__agenda_begun(const wq__agenda *a, int64_t now_ns,
                                                   int64_t due_ns)
 {
-	if (now_ns > a->caught_ns || due_ns < a->time_ns || a->opening || a->n >= a->enough)
+	if (now_ns > a->caught_ns || due_ns < a->time_ns || a->n >= a->enough)
 		return NULL;
 
 	struct wq__digit d = wq__digit_of(a, due_ns);

@@ -75,8 +75,12 @@ struct wq_wheel {
 	size_t n;                 /* timers */
 	struct segment *segments; /* by number */
 	uint32_t nsegments, segments_cap;
-	uint32_t nholes; /* segments that were given back */
-	uint32_t room;   /* the first segment with room, or NOWHERE */
+	uint32_t nholes;   /* segments that were given back */
+	uint32_t room;     /* the first segment with room, or NOWHERE */
+	uint64_t row_free; /* free places of the row that is taken from; not free in its segment */
+	struct places *row_of; /* its segment's */
+	uint32_t row_at;       /* its first place in there */
+	uint32_t row_name;     /* and in the wheel */
 	bool advancing, stopped;
 	wq_allocator allocator;
 };
@@ -178,6 +182,8 @@ static void segment_free(wq_wheel *w, uint32_t number)
 	for (uint32_t i = 0; i < SEGMENT; i++)
 		newest = s->places->word[i] > newest ? s->places->word[i] : newest;
 	s->count = newest;
+	if (w->row_of == s->places)
+		w->row_free = 0;
 	room_unlink(w, number);
 	places_free(w, s);
 	w->nholes++;
@@ -249,52 +255,59 @@ static size_t keep(const void *wheel, wq__ref *ref, size_t n)
 	return kept;
 }
 
-/* A name for what stands in the record, at a free place of this row. */
-static inline wq_timer_id place_take(wq_wheel *w, uint32_t row, struct record r, uint32_t flags)
-{
-	struct segment *s = &w->segments[w->room];
-	struct places *p = s->places;
-	uint32_t i = row * 64 + (uint32_t)__builtin_ctzll(s->free[row]);
-	uint32_t word = p->word[i] | flags;
-
-	s->free[row] &= s->free[row] - 1;
-	p->record[i] = r;
-	p->word[i] = word;
-	w->n++;
-	return (uint64_t)(w->room * SEGMENT + i) << 32 | word;
-}
-
-/* The same at any free place; or 0. */
-static wq_timer_id place_new(wq_wheel *w, struct record r, uint32_t flags)
+/* Take places from another row. False: there is none, and no memory for more. */
+static bool row_next(wq_wheel *w)
 {
 	if (w->room == NOWHERE && !segment_new(w))
-		return 0;
+		return false;
 
-	struct segment *s = &w->segments[w->room];
+	uint32_t number = w->room;
+	struct segment *s = &w->segments[number];
 	uint32_t row = (uint32_t)__builtin_ctz(s->rows);
-	wq_timer_id id = place_take(w, row, r, flags);
 
-	if (s->free[row] == 0)
-		s->rows &= s->rows - 1;
+	w->row_free = s->free[row];
+	w->row_of = s->places;
+	w->row_at = row * 64;
+	w->row_name = number * SEGMENT + row * 64;
+	s->free[row] = 0;
+	s->rows &= s->rows - 1;
 	if (s->rows == 0)
-		room_unlink(w, w->room);
-	return id;
+		room_unlink(w, number);
+	return true;
 }
 
-static bool all_free(const struct segment *s)
+/* A name for what stands in the record. The row has a free place. */
+static inline wq_timer_id place_take(wq_wheel *w, struct record r, uint32_t flags)
 {
-	uint64_t all = ~UINT64_C(0);
+	uint32_t i = (uint32_t)__builtin_ctzll(w->row_free), at = w->row_at + i;
+	uint32_t word = w->row_of->word[at] | flags;
 
-	for (uint32_t row = 0; row < SEGMENT / 64; row++)
-		all &= s->free[row];
-	return all == ~UINT64_C(0);
+	w->row_free &= w->row_free - 1;
+	w->n++;
+	w->row_of->record[at] = r;
+	w->row_of->word[at] = word;
+	return (uint64_t)(w->row_name + i) << 32 | word;
 }
 
 /*
- * Its id and its reference are stale from now on. True: no timer is left in its
- * segment. (The last one stays: a wheel with one timer at a time would make
- * and free it over and over.)
+ * Has the segment no timers, and could do without it? The last one with room
+ * stays: who adds and cancels one timer would make and free it over and over.
  */
+static bool is_needless(const wq_wheel *w, uint32_t number)
+{
+	const struct segment *s = &w->segments[number];
+	uint32_t other = w->room == number ? s->next_room : w->room;
+
+	for (uint32_t row = 0; row < SEGMENT / 64; row++) {
+		bool taken = number * SEGMENT + row * 64 == w->row_name;
+
+		if ((s->free[row] | (taken ? w->row_free : 0)) != ~UINT64_C(0))
+			return false;
+	}
+	return other != NOWHERE;
+}
+
+/* Its id and its reference are stale from now on. True: its segment is needless. */
 static inline bool place_free(wq_wheel *w, uint64_t name)
 {
 	uint32_t number = number_of(name), i = place_of(name), row = i / 64;
@@ -311,7 +324,7 @@ static inline bool place_free(wq_wheel *w, uint64_t name)
 		s->rows |= 1u << row;
 	}
 	s->free[row] |= UINT64_C(1) << i % 64;
-	return wq__unlikely(s->free[row] == ~UINT64_C(0)) && w->n > 0 && all_free(s);
+	return wq__unlikely((s->free[row] | w->row_free) == ~UINT64_C(0)) && is_needless(w, number);
 }
 
 static inline void place_drop(wq_wheel *w, uint64_t name)
@@ -391,9 +404,9 @@ static int make(wq_wheel *w, int64_t due_ns, struct record r, uint32_t flags, wq
 
 	if (w->stopped)
 		return WQ_ESHUTDOWN;
-	made = place_new(w, r, flags);
-	if (!made)
+	if (!w->row_free && !row_next(w))
 		return WQ_ENOMEM;
+	made = place_take(w, r, flags);
 	/* One that never fires needs no reference. */
 	if (due_ns != WQ_NEVER &&
 	    wq__agenda_insert(&w->agenda, w->now_ns, (wq__ref){.due_ns = due_ns, .what = made}) <
@@ -461,15 +474,9 @@ static inline int add(wq_wheel *w, int64_t due_ns, wq_timer_fn fn, void *ctx, wq
 	struct wq__bucket *b = wq__agenda_room(&w->agenda, w->now_ns, due_ns);
 	wq__ref ref = {.due_ns = due_ns};
 
-	if (wq__unlikely(!b || !fn || due_ns == WQ_NEVER || w->stopped || w->room == NOWHERE))
+	if (wq__unlikely(!b || !fn || due_ns == WQ_NEVER || w->stopped || !w->row_free))
 		return add_any(w, due_ns, fn, ctx, id);
-
-	const struct segment *s = &w->segments[w->room];
-	uint32_t row = (uint32_t)__builtin_ctz(s->rows);
-
-	if (wq__unlikely((s->free[row] & (s->free[row] - 1)) == 0)) /* the last place of the row */
-		return add_any(w, due_ns, fn, ctx, id);
-	ref.what = place_take(w, row, (struct record){.fn = fn, .ctx = ctx}, USED);
+	ref.what = place_take(w, (struct record){.fn = fn, .ctx = ctx}, USED);
 	wq__agenda_put(&w->agenda, b, ref);
 	if (id)
 		*id = ref.what;

@@ -320,6 +320,29 @@ static void a_burst_gives_its_memory_back(void **state)
 	wheel_close(1);
 }
 
+/* Beside others that fill their segments exactly, or nearly. */
+static void one_timer_to_and_fro_asks_for_little(void **state)
+{
+	static const int beside[] = {0, 1, 511, 512, 513, 1024, 6000, 6144};
+
+	(void)state;
+	for (size_t i = 0; i < LENGTH(beside); i++) {
+		int64_t calls = 0;
+
+		wheel_open(0, NULL);
+		for (int n = 0; n < beside[i]; n++)
+			add(WQ_HOUR, 1);
+		for (int n = 0; n < 20000; n++) {
+			if (n == 10000)
+				calls = mem.calls;
+			IS(wq_wheel_cancel(w, add(WQ_MINUTE, 2)), WQ_OK);
+		}
+		/* now and then a sweep leaves nothing, and some memory goes back */
+		assert_in_range(mem.calls - calls, 0, 10000 / 64);
+		wheel_close(beside[i]);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -329,6 +352,7 @@ int main(void)
 	    cmocka_unit_test(periodic_timers_survive),
 	    cmocka_unit_test(firing_and_cancelling_need_no_memory),
 	    cmocka_unit_test(a_burst_gives_its_memory_back),
+	    cmocka_unit_test(one_timer_to_and_fro_asks_for_little),
 	};
 
 	return cmocka_run_group_tests_name("wheel memory", tests, NULL, NULL);
