@@ -240,6 +240,48 @@ static void C2_wakes_who_waits(void **state)
 	IS(wq_done(f->q, &g.item), WQ_OK);
 }
 
+struct ending {
+	wq *q;
+	wq_item item;
+};
+
+static int end_by_retry(struct ending *e)
+{
+	return wq_retry(e->q, &e->item);
+}
+
+static int end_by_turn(struct ending *e)
+{
+	int settled = WQ_EINVAL;
+
+	IS(wq_settle_next(e->q, &e->item, WQ_RETRY, WQ_NOWAIT, &settled), WQ_EAGAIN);
+	return settled;
+}
+
+/* The same on the real clock, where nobody wakes the sleeper but the retry. [WAKE] */
+static void C2_wakes_who_sleeps_too_long(void **state)
+{
+	static int (*const ends[])(struct ending * e) = {end_by_retry, end_by_turn};
+
+	(void)state;
+	for (size_t i = 0; i < LENGTH(ends); i++) {
+		struct ending e;
+		struct getter g;
+
+		IS(wq_new(&e.q, &(wq_options){.limiter = wq_limiter_default_item()}), WQ_OK);
+		wq_add_str(e.q, "a");
+		get_is(e.q, &e.item, "a");
+		wq_add_after(e.q, "b", 1, WQ_HOUR);
+		getter_block(&g, e.q, WQ_NEVER);
+		IS(ends[i](&e), WQ_WAITING);
+		IS(getter_join(&g), WQ_OK);
+		assert_memory_equal(g.item.key, "a", 2);
+		IS(g.item.attempts, 2);
+		IS(wq_done(e.q, &g.item), WQ_OK);
+		IS(wq_free(e.q), 1);
+	}
+}
+
 /* ---- C1: cancelled while held ----------------------------------------------------- */
 
 static void C1_retry_of_a_cancelled_hold(void **state)
@@ -351,6 +393,7 @@ int main(void)
 	    WITH_DELAYS(C2_no_memory_for_the_delay),
 	    WITH_DELAYS(C2_no_memory_to_come_earlier),
 	    WITH_DELAYS(C2_wakes_who_waits),
+	    cmocka_unit_test(C2_wakes_who_sleeps_too_long),
 	    WITH_DELAYS(C1_retry_of_a_cancelled_hold),
 	    WITH_DELAYS(C1_added_after_the_cancel),
 	    WITH_DELAYS(C1_the_end_of_a_hold),

@@ -49,6 +49,26 @@ static void stop(wq *q, enum stop how)
 	IS(wq_shutting_down(q), 1);
 }
 
+struct seen {
+	char keys[8];
+	unsigned state[8];
+	int64_t age_ns[8];
+	size_t n;
+};
+
+static int see(void *ctx, const wq_key_info *info)
+{
+	struct seen *s = ctx;
+
+	assert_true(s->n < LENGTH(s->keys));
+	IS((int64_t)info->len, 1);
+	s->keys[s->n] = *(const char *)info->key;
+	s->state[s->n] = info->state;
+	s->age_ns[s->n++] = info->age_ns;
+	IS(info->due_ns, 0);
+	return 0;
+}
+
 /* ---- every state of a hold, every way to stop -------------------------------------- */
 
 struct cell {
@@ -97,6 +117,13 @@ static void C2_every_state_and_stop(void **state)
 		IS((int64_t)r.running, 0);
 		IS((int64_t)r.dirty, 0);
 		IS((int64_t)r.dropped, c->dropped);
+		wq_manual_clock_advance(f.mc, 3);
+		if (c->after == LEFT) {
+			struct seen s = {.n = 0};
+
+			IS(wq_walk(f.q, see, &s), 1);
+			IS(s.age_ns[0], 3); /* since the add that the hold served */
+		}
 		if (c->after == W)
 			wq_manual_clock_advance(f.mc, delay_ns);
 		if (c->after & (Q | W)) {
@@ -278,26 +305,6 @@ static void C2_the_first_drain_decides(void **state)
 }
 
 /* ---- left over --------------------------------------------------------------------------- */
-
-struct seen {
-	char keys[8];
-	unsigned state[8];
-	int64_t age_ns[8];
-	size_t n;
-};
-
-static int see(void *ctx, const wq_key_info *info)
-{
-	struct seen *s = ctx;
-
-	assert_true(s->n < LENGTH(s->keys));
-	IS((int64_t)info->len, 1);
-	s->keys[s->n] = *(const char *)info->key;
-	s->state[s->n] = info->state;
-	s->age_ns[s->n++] = info->age_ns;
-	IS(info->due_ns, 0);
-	return 0;
-}
 
 static void check_seen(const struct seen *s, int64_t now)
 {
