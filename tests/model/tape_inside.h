@@ -20,7 +20,7 @@ enum {
 	KEPT_MAX = 64,             /* copies of items that were handed back */
 	BATCH_MAX = 16,
 	CHECK_EVERY = 64,   /* steps between two comparisons of everything */
-	IDLE_MAX = 1 << 20, /* bytes that a queue without keys may keep */
+	IDLE_MAX = 5 << 18, /* bytes that a queue without keys may keep: spare blocks, ghosts */
 };
 
 /* One queue, and what should be the same. */
