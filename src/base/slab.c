@@ -124,7 +124,7 @@ static size_t block_bytes(const wq__slab *s, uint32_t class)
 {
 	size_t four = (HEADER_UNITS + 4 * (size_t)class_units(class)) * 8;
 
-	if (s->class_blocks[class] >= SMALL_BLOCKS && !s->small_only)
+	if (s->class_blocks[class] >= SMALL_BLOCKS)
 		return WQ__HUGE;
 	return four > BLOCK_SMALL ? four : BLOCK_SMALL;
 }

@@ -57,7 +57,6 @@ typedef struct wq__slab {
 	uint32_t class_blocks[WQ__SLAB_CLASSES];
 	struct wq__block *room[WQ__SLAB_CLASSES]; /* blocks with room */
 	const wq_allocator *allocator;
-	int small_only; /* no blocks of 2 MiB, which one object may keep */
 } wq__slab;
 
 void wq__slab_init(wq__slab *s, const wq_allocator *a);
