@@ -512,8 +512,9 @@ WQ_API int wq_retry(wq *q, const wq_item *item);
  * End a hold by such a number.
  *
  * Returns as wq_done() or wq_retry(). Once more, but it was cancelled during this hold:
- * forgotten, and WQ_CANCELLED. Once more, but the queue is shut down:
- * WQ_OK, and a drain's report counts it as dropped, like all that waits.
+ * forgotten, and WQ_CANCELLED. Once more, but the queue is shut down: WQ_OK, and a drain's
+ * report counts it as dropped; so does a drain that waits for what waits, or keys that
+ * come again and again would never let it end.
  */
 WQ_API int wq_settle(wq *q, const wq_item *item, int64_t verdict);
 
