@@ -22,7 +22,7 @@ static int64_t reconcile(void *ctx, const wq_item *it)
 	(void)ctx;
 	printf("%s: attempt %u %s\n", name, it->attempts, failed ? "failed" : "done");
 	if (failed)
-		return WQ_RETRY; /* in 5 ms, then 10, 20 ... up to 1000 s */
+		return WQ_RETRY; /* in 5 ms, then 10, 20 ...; all keys together 10 a second */
 	if (atomic_fetch_sub(&unfinished, 1) == 1)
 		kill(getpid(), SIGTERM); /* an example has to end; a controller would go on */
 	return 10 * WQ_MINUTE;           /* forget the failures, and look again after that time */
@@ -31,6 +31,7 @@ static int64_t reconcile(void *ctx, const wq_item *it)
 int main(void)
 {
 	wq_pool_options options = {.workers = 2, .handler = reconcile};
+	wq_report report;
 	sigset_t stop;
 	wq_pool *pool;
 	wq *q;
@@ -48,8 +49,8 @@ int main(void)
 	if (wq_pool_start(&pool, q, &options) < 0)
 		return 1;
 	sigwait(&stop, &sig);
-	rc = wq_pool_drain_until(pool, wq_time_add(wq_now(q), 10 * WQ_SECOND), NULL, NULL);
-	printf("stopped: %s\n", wq_strerror(rc));
+	rc = wq_pool_drain_for(pool, 10 * WQ_SECOND, &report);
+	printf("stopped: %s, %d left\n", wq_strerror(rc), (int)(report.queued + report.left));
 	wq_pool_free(pool);
 	return wq_free(q) != 0 || rc != WQ_OK;
 }

@@ -45,8 +45,9 @@ extern "C" {
  *        time: a sleeper sleeps for the difference and looks again, and
  *        after a jump wq_clock_changed() makes all sleepers look at once.
  *        Given, it says that the clock moves only in steps: it is called
- *        with on = 1 by wq_new() and on = 0 by a wq_free() that succeeds (and likewise by delay
- *        queues, timers and pools), never under the queue's lock, and the clock promises to call changed(arg)
+ *        with on = 1 by wq_new() and on = 0 by a wq_free() that succeeds (and likewise by
+ *        delay queues, timers and pools), never under the queue's lock, and the
+ *        clock promises to call changed(arg)
  *        after each step for each that is watched. Sleepers then wait for that alone. It returns
  *        WQ_OK, or an error that wq_new() passes on.
  *

@@ -130,9 +130,10 @@ typedef struct wq_engine {
 } wq_engine;
 
 /*
- * For engines: how long a key has to wait, asked of the limiter in the options, with the failures that
- * the engine keeps of the key; *failures is raised if the limiter counts. The engine
- * serialises. Returns nanoseconds >= 0 or WQ_NEVER; WQ_EINVAL (NULL, or too many failures); the status of a limiter that carries one;
+ * For engines: how long a key has to wait, asked of the limiter in the options,
+ * with the failures that the engine keeps of the key; *failures is raised if the
+ * limiter counts. The engine serialises. Returns nanoseconds >= 0 or WQ_NEVER;
+ * WQ_EINVAL (NULL, or too many failures); the status of a limiter that carries one;
  * WQ_ENOTSUP: the limiter keeps more than that of a key (a bucket for each, decorrelated jitter).
  */
 WQ_API int64_t wq_engine_ask(wq_limiter *l, const void *key, size_t len, int64_t now_ns,

@@ -21,7 +21,10 @@ extern "C" {
 typedef int (*wq_piece_fn)(void *ctx, size_t piece);
 
 typedef struct wq_parallel_options {
-	/* Threads, the calling one included: 1 to 4096. The others exist only during the call. */
+	/*
+	 * Threads, the calling one included: 1 to 4096. The others exist only during the call, and
+	 * block all signals but those of faults.
+	 */
 	uint32_t workers;
 	uint32_t reserved0; /* must be zero */
 	/*
@@ -30,8 +33,8 @@ typedef struct wq_parallel_options {
 	 */
 	size_t chunk;
 	/*
-	 * The loop stops once this is not 0. Written with an atomic store
-	 * (__atomic_store_n(), or an atomic int) by whoever likes. NULL: none.
+	 * The loop stops once this int is not 0. Whoever likes writes it, with
+	 * __atomic_store_n(). NULL: none.
 	 */
 	const int *stop;
 	/* Of each thread, as in wq_pool_options. */
@@ -48,7 +51,8 @@ typedef struct wq_parallel_options {
  *
  * If the system has fewer threads than asked for, fewer work.
  *
- * Returns how many pieces were worked on, the one that stopped it included, or
+ * Returns how many pieces were worked on, the one that stopped it included (why it stopped fn
+ * leaves in ctx), or
  *   WQ_EINVAL  fn or options is NULL; workers 0 or above 4096; more than INT64_MAX
  *              pieces; a reserved word not zero
  *   WQ_ENOMEM  nothing was done

@@ -15,16 +15,16 @@
  *     wq_free(q);
  *
  * The handler answers what is to become of the key, see wq_settle(): WQ_DONE,
- * a number of nanoseconds after which the key comes again, WQ_DROP, or any other number
- * below 0 to retry. It does not hand the item back itself.
+ * a number of nanoseconds (1000 or more) after which the key comes again, WQ_DROP, or any
+ * other number to retry. It does not hand the item back itself.
  *
  * [POOL] A key that a worker has taken is settled by what its handler answers,
  * whatever happens to the pool meanwhile. Stopping a pool never shuts its
  * queue. Several pools may work on one queue.
  *
  * Threads: any function may be called by any thread, handlers included, but where
- * WQ_EDEADLK is said. The pool's threads block all signals and ask the kernel
- * for exact timers. Handlers must not throw, longjmp or end the thread.
+ * WQ_EDEADLK is said. The pool's threads block all signals but those of faults (SIGSEGV and the
+ * like) and ask the kernel for exact timers. Handlers must not throw, longjmp or end the thread.
  */
 #ifndef WQ_POOL_H
 #define WQ_POOL_H
@@ -96,7 +96,7 @@ WQ_API int wq_pool_start(wq_pool **out, wq *q, const wq_pool_options *options);
 
 /*
  * Have n workers. More are started at once; fewer: as many end, each when it is done with
- * the key it has.
+ * the key it has. On a queue that is shut down they end as soon as nothing is left.
  *
  * Returns WQ_OK, or WQ_EINVAL (p is NULL; n is 0 or above WQ_WORKERS_MAX),
  * WQ_ESHUTDOWN (the pool is stopped), WQ_ENOMEM or WQ_EIO (it has as many as before).
@@ -106,7 +106,8 @@ WQ_API int wq_pool_resize(wq_pool *p, uint32_t n);
 
 /*
  * [PAUSE] No worker takes a key from now on, until wq_pool_resume(). Keys that were taken
- * are finished, also one whose handler is just about to begin. Both may be called again. A drain of the queue resumes its pools.
+ * are finished, also one whose handler is just about to begin. Both may be called again. A
+ * drain of the queue resumes its pools.
  *
  * Return WQ_OK, or WQ_EINVAL if p is NULL. Block: no.
  */
@@ -115,10 +116,12 @@ WQ_API int wq_pool_resume(wq_pool *p);
 
 /*
  * End all workers, each when it is done with the key it has, and wait for that
- * until the deadline (of the queue's clock). The queue goes on: it is not shut.
+ * until the deadline (of the queue's clock). The queue goes on: it is not shut. The pool
+ * does not begin again: start another one.
  *
  * Returns WQ_OK, or:
- *   WQ_ETIMEDOUT  handlers still run; the others have ended. It may be called again
+ *   WQ_ETIMEDOUT  some have not ended: their handlers still run, or there was no time to wait for
+ *                 the last steps of their threads. It may be called again
  *   WQ_EDEADLK    called by a handler of this pool, or by a callback of it; the workers
  *                 end all the same
  *   WQ_EINVAL     p is NULL, deadline < 0
@@ -135,6 +138,9 @@ WQ_API int wq_pool_stop_for(wq_pool *p, int64_t timeout_ns);
  */
 WQ_API int wq_pool_drain_until(wq_pool *p, int64_t deadline_ns, const wq_drain_options *options,
                                wq_report *report);
+
+/* The same with a span from now (<= 0: looks once), as wq_drain_for(). */
+WQ_API int wq_pool_drain_for(wq_pool *p, int64_t timeout_ns, wq_report *report);
 
 /*
  * Stop the pool, wait for its handlers, however long they take, and free it.

@@ -305,8 +305,9 @@ WQ_API int wq_cancel(wq *q, const void *key, size_t len);
 WQ_API int wq_cancel_sync_until(wq *q, const void *key, size_t len, int64_t deadline_ns);
 
 /*
- * When the next waiting key comes due, for event loops; WQ_NEVER: none does. It
- * may be too early after a cancel. WQ_EINVAL if q is NULL.
+ * When the next waiting key comes due; WQ_NEVER: none does. It may be too early
+ * after a cancel. WQ_EINVAL if q is NULL. For event loops that cannot poll wq_fd(), which
+ * is readable at that time by itself, or that run on a clock of their own.
  */
 WQ_API int64_t wq_next_deadline(wq *q);
 
@@ -407,7 +408,9 @@ WQ_API int wq_interrupt(wq *q, int n);
 
 /*
  * The work on a held key is finished. If the key was added meanwhile it goes
- * to the tail of the line, also during a shutdown; otherwise it is gone.
+ * to the tail of the line, also during a shutdown; otherwise it is gone. Failures of the
+ * key that the limiter remembers stay until wq_forget(): who retries forgets after success, or
+ * settles with WQ_DONE, which does both.
  *
  * Returns WQ_OK (gone), WQ_QUEUED (back in line) or WQ_WAITING (a copy waits
  * for its time), or:
@@ -500,9 +503,13 @@ WQ_API int wq_retry(wq *q, const wq_item *item);
  * What is to become of a held key, as a pool's handler answers it: a number.
  *
  *   WQ_DONE  (0)       forget it, and done
- *   any other > 0      forget it, and once more after so many nanoseconds
+ *   1000 and above     forget it, and once more after so many nanoseconds: 30 * WQ_SECOND
  *   WQ_DROP            forget it, and done: given up
  *   any other < 0      retry, as wq_retry(); WQ_RETRY, or -errno, say
+ *   1 to 999           retry: that is no time but a truth value, a status or an errno
+ *
+ * Once more is an add_after with WQ_MIN: it merges with an add that came meanwhile, or
+ * with a copy that waits already.
  */
 #define WQ_DONE INT64_C(0)
 #define WQ_RETRY INT64_C(-1)
@@ -610,7 +617,7 @@ typedef struct wq_key_info {
  */
 typedef int (*wq_walk_fn)(void *ctx, const wq_key_info *info);
 
-/* What a drain left, as one consistent cut. All 0: everything was finished, nothing dropped. */
+/* What a drain left, as one consistent cut. All 0 but dead: everything was finished, nothing dropped. */
 typedef struct wq_report {
 	uint64_t queued;      /* keys in line */
 	uint64_t running;     /* keys that are held, dirty or not */
@@ -647,7 +654,9 @@ typedef struct wq_drain_options {
  * nothing held. The workers go on and work through what is left; pools of this queue that are
  * paused are resumed. Keys that wait for their time are dropped, unless options say
  * otherwise: report->dropped counts them, and WQ_OK does not speak of them, nor of
- * keys that fail meanwhile: report->left counts those. [DRAIN] Any
+ * keys that fail meanwhile: report->left counts those. Who wants to know which keys
+ * wait drains with WQ_WAITING_WAIT, is shown them by options->left when the deadline
+ * has passed, and then calls wq_shutdown(). [DRAIN] Any
  * number of threads may drain; all of them return.
  *
  * options and report may be NULL. *report is filled, and options->left called,
@@ -694,8 +703,8 @@ WQ_API int64_t wq_walk(wq *q, wq_walk_fn fn, void *ctx);
 /* ---- event loops --------------------------------------------------------- */
 
 /*
- * [FD] A descriptor for poll, select or epoll: readable when a key is ready or the
- * queue is shut down. For programs without threads:
+ * [FD] A descriptor for poll, select or epoll: readable when a key is ready, when one that
+ * waits comes due (on the real clock), or when the queue is shut down. For programs without threads:
  *
  *     poll(wq_fd(q)) readable:  while (wq_try_get(q, &it) == WQ_OK) work(it), wq_done(q, &it);
  *

@@ -30,20 +30,20 @@ extern "C" {
 	X(WQ_DEAD, 9, "the key has failed as often as max_attempts allows, and was given up")      \
 	X(WQ_EINVAL, -1, "invalid argument")                                                       \
 	X(WQ_ENOMEM, -2, "out of memory")                                                          \
-	X(WQ_ESHUTDOWN, -3, "the queue is shut down")                                              \
+	X(WQ_ESHUTDOWN, -3, "shut down or stopped")                                                \
 	X(WQ_EFULL, -4, "the queue holds as many keys as max_keys allows")                         \
 	X(WQ_ETOOLONG, -5, "the key is longer than WQ_KEY_MAX")                                    \
 	X(WQ_ETIMEDOUT, -6, "the deadline passed")                                                 \
 	X(WQ_EAGAIN, -7, "nothing is ready now")                                                   \
 	X(WQ_EINTERRUPTED, -8, "interrupted by wq_interrupt or released by wq_shutdown")           \
-	X(WQ_ESTALE, -9, "the item is no longer held: it was done already, or never got")          \
+	X(WQ_ESTALE, -9, "no longer valid: handed back, fired or gone already")                    \
 	X(WQ_EOTHERQUEUE, -10, "the item belongs to another queue")                                \
-	X(WQ_EBUSY, -11, "items are held or threads are inside the queue")                         \
+	X(WQ_EBUSY, -11, "in use: held, waited in, worked on, or owned by another")                \
 	X(WQ_EDEADLK, -12, "the call would wait for itself")                                       \
 	X(WQ_ENOTFOUND, -13, "no such key")                                                        \
 	X(WQ_ENOTSUP, -14, "the engine does not do this")                                          \
 	X(WQ_EVERSION, -15, "the engine was built for another version of the interface")           \
-	X(WQ_EIO, -16, "the engine's storage or network failed, or no file descriptor was left")
+	X(WQ_EIO, -16, "storage, network or the system failed: no descriptor, no thread")
 
 #define WQ_STATUS_ENUM(name, number, text) name = (number),
 enum wq_status { WQ_STATUS_LIST(WQ_STATUS_ENUM) };

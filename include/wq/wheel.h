@@ -20,7 +20,8 @@
  * in the order of their nanoseconds, equal ones in the order they were added:
  * tick and size shape the wheel and round nothing.
  *
- * A callback may add, cancel and reschedule timers, its own included, and may
+ * A callback may add, cancel and reschedule timers, its own included if that is periodic
+ * (one that fires once is gone by then: WQ_ESTALE), and may
  * stop the wheel; it may not advance or free it. It must not throw or longjmp.
  *
  * Threads: the caller serialises all calls on one wheel. Nothing blocks.

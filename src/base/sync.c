@@ -267,6 +267,7 @@ bool wq__thread_start(wq__thread *t, void (*run)(void *arg), void *arg, const ch
                       size_t stack_size)
 {
 	struct start *s = calloc(1, sizeof *s);
+	static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT};
 	pthread_attr_t attr;
 	sigset_t all, before;
 	int rc;
@@ -282,8 +283,10 @@ bool wq__thread_start(wq__thread *t, void (*run)(void *arg), void *arg, const ch
 	s->run = run;
 	s->arg = arg;
 	strncpy(s->name, name, sizeof s->name - 1);
-	/* A thread inherits the mask of its creator. */
+	/* A thread inherits the mask of its creator. Faults of its own it has to take itself. */
 	sigfillset(&all);
+	for (size_t i = 0; i < sizeof faults / sizeof faults[0]; i++)
+		sigdelset(&all, faults[i]);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	rc = pthread_create(&t->id, &attr, begin, s);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);

@@ -75,7 +75,7 @@ int64_t wq__clock_coarse(void);
 void **wq__self(void);
 
 /*
- * A thread of the library's own: it blocks all signals, carries a name (at most
+ * A thread of the library's own: it blocks all signals but faults, carries a name (at most
  * 15 bytes), and asks the kernel for exact timers. stack_size 0: the system's default.
  */
 typedef struct wq__thread {

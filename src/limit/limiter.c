@@ -222,6 +222,11 @@ void wq__limiter_forget(wq_limiter *l, struct wq__subject *s)
 		forget_parts(l, s);
 }
 
+bool wq__limiter_numbers(const wq_limiter *l)
+{
+	return l->counts || l->asks;
+}
+
 static uint32_t most_asked(const wq_limiter *l, const struct wq__subject *s)
 {
 	uint32_t most = 0;

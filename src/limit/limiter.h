@@ -120,6 +120,9 @@ void wq__limiter_forget(wq_limiter *l, struct wq__subject *s);
 
 uint32_t wq__limiter_num_requeues(const wq_limiter *l, const struct wq__subject *s);
 
+/* Does it say how often a key has failed? */
+bool wq__limiter_numbers(const wq_limiter *l);
+
 /* Is there nothing to remember of the key? Then its room counts as all zero. */
 bool wq__limiter_blank(const wq_limiter *l, const struct wq__subject *s);
 

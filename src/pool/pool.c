@@ -39,10 +39,12 @@ static _Atomic uint64_t *counter_of(struct wq__worker *w, int64_t verdict, int s
 		return &w->cancelled;
 	if (verdict == WQ_DONE)
 		return &w->done;
+	if (wq__verdict_fails(verdict))
+		return &w->retried;
 	/* Once more, but a queue that is shut does not wait for it. */
 	if (verdict == WQ_DROP || (verdict > 0 && settled == WQ_OK))
 		return &w->dropped;
-	return verdict > 0 ? &w->again : &w->retried;
+	return &w->again;
 }
 
 /*

@@ -117,6 +117,14 @@ int wq_pool_drain_until(wq_pool *p, int64_t deadline_ns, const wq_drain_options 
 	return drained < 0 ? drained : stopped;
 }
 
+int wq_pool_drain_for(wq_pool *p, int64_t timeout_ns, wq_report *report)
+{
+	if (!p)
+		return WQ_EINVAL;
+	return wq_pool_drain_until(p, wq_time_add(wq_now(p->q), timeout_ns > 0 ? timeout_ns : 0),
+	                           NULL, report);
+}
+
 int wq_pool_free(wq_pool *p)
 {
 	if (!p)

@@ -28,7 +28,7 @@ static inline struct wq__subject wq__subject_of(const struct wq__memory *m, stru
 	    .len = wq__entry_len(e),
 	    .now_ns = now,
 	    .failures = wq__entry_failures(e),
-	    .room = m->limit_room > 0 ? wq__limit_room_of(m, e) : NULL,
+	    .room = wq__limit_room_of(m, e), /* behind the entry, if nothing is kept */
 	};
 }
 

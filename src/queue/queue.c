@@ -45,7 +45,7 @@ static int check_options(const wq_options *o)
 		return WQ_EINVAL;
 	if (o->max_attempts > WQ_FAILURES_MAX)
 		return WQ_EINVAL;
-	if (o->max_attempts > 0 && !o->limiter->counts && !o->limiter->asks)
+	if (o->max_attempts > 0 && !wq__limiter_numbers(o->limiter))
 		return WQ_EINVAL;
 	if (o->engine &&
 	    (o->engine->version != WQ_ENGINE_VERSION || o->engine->size < sizeof(wq_engine)))

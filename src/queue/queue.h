@@ -39,6 +39,13 @@ void wq__tell_pools_the_clock_changed(wq *q);
  */
 int wq__settle_next(wq *q, wq_item *item, wq_turn *t);
 
+/* Is it a retry? Numbers that are no times are failures, too. */
+static inline bool wq__verdict_fails(int64_t verdict)
+{
+	return (verdict < 0 && verdict != WQ_DROP) ||
+	       (verdict > WQ_DONE && verdict < WQ_MICROSECOND);
+}
+
 /* What a pool's thread is at; wq__self() of base/sync.h points to it. */
 struct wq__handling {
 	wq *q; /* whose key it holds; NULL: none, it is in another callback of the pool */

@@ -3,6 +3,7 @@
  * and a worker's turn, which is such an end and the next Get under one lock.
  */
 #include "queue/ask.h"
+#include "queue/queue.h"
 
 /* The hold ends; a cancelled one says so, unless the key comes back by a later add. */
 static int end_cancelled(struct wq__memory *m, const wq_item *item, struct wq__entry *e)
@@ -114,6 +115,7 @@ static int settle(struct wq__memory *m, wq_item *item, int64_t verdict)
 	int rc;
 	struct wq__entry *e = wq__held(m, item, &rc);
 	bool ends = verdict == WQ_DONE || verdict == WQ_DROP;
+	bool fails = wq__verdict_fails(verdict);
 
 	if (e && !ends) {
 		/* What is due goes first; the key's own copy may be among it. The lock is let go of. */
@@ -122,7 +124,7 @@ static int settle(struct wq__memory *m, wq_item *item, int64_t verdict)
 	}
 	if (!e)
 		return rc;
-	if (verdict < 0 && !ends)
+	if (fails)
 		return e->bits & WQ__CANCELLED ? end_cancelled(m, item, e) : retry(m, item, e);
 	if (wq__unlikely(wq__bears(m, e)))
 		wq__forget_failures(m, e);
