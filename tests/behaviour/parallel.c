@@ -322,6 +322,42 @@ static void loops_nest(void **state)
 	once_each();
 }
 
+/* ---- the threads --------------------------------------------------------------------- */
+
+static sigset_t masks[4];
+
+static int look(void *ctx, size_t i)
+{
+	pthread_barrier_wait(&meeting); /* each thread has one piece */
+	pthread_sigmask(SIG_BLOCK, NULL, &masks[i]);
+	return piece(ctx, i);
+}
+
+static void threads_block_signals(void **state)
+{
+	sigset_t mine;
+	int others = 0;
+
+	(void)state;
+	reset(LENGTH(masks));
+	pthread_barrier_init(&meeting, NULL, LENGTH(masks));
+	IS(wq_parallel(LENGTH(masks), look, &loop,
+	               &(wq_parallel_options){.workers = LENGTH(masks), .chunk = 1}),
+	   LENGTH(masks));
+	pthread_barrier_destroy(&meeting);
+	for (size_t i = 0; i < LENGTH(masks); i++) {
+		if (pthread_equal(loop.by[i], pthread_self())) {
+			IS(sigismember(&masks[i], SIGTERM), 0);
+			continue;
+		}
+		mask_is_the_library_s(&masks[i]);
+		others++;
+	}
+	IS(others, LENGTH(masks) - 1);
+	pthread_sigmask(SIG_BLOCK, NULL, &mine);
+	IS(sigismember(&mine, SIGTERM), 0);
+}
+
 /* ---- what goes wrong ------------------------------------------------------------------ */
 
 static void fewer_threads_than_asked_for(void **state)
@@ -429,6 +465,7 @@ int main(void)
 	    cmocka_unit_test(pieces_that_run_are_finished),
 	    cmocka_unit_test(as_many_pieces_as_there_can_be),
 	    cmocka_unit_test(loops_nest),
+	    cmocka_unit_test(threads_block_signals),
 	    cmocka_unit_test(fewer_threads_than_asked_for),
 	    cmocka_unit_test(threads_have_the_stack_that_was_asked_for),
 	    cmocka_unit_test(without_memory_nothing_is_done),

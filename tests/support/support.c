@@ -56,6 +56,27 @@ int state_of(wq *q, const char *key)
 	return wq_state(q, key, strlen(key));
 }
 
+static bool is_fault(int sig)
+{
+	static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT};
+
+	for (size_t i = 0; i < LENGTH(faults); i++)
+		if (sig == faults[i])
+			return true;
+	return false;
+}
+
+void mask_is_the_library_s(const sigset_t *mask)
+{
+	for (int sig = 1; sig <= SIGRTMAX; sig++) {
+		/* nobody can block these two; those between 31 and SIGRTMIN are libc's own */
+		if (sig == SIGKILL || sig == SIGSTOP || (sig > 31 && sig < SIGRTMIN))
+			continue;
+		support_is(sigismember(mask, sig), is_fault(sig) ? 0 : 1, strsignal(sig), __FILE__,
+		           __LINE__);
+	}
+}
+
 struct tally {
 	int64_t queued;
 	int64_t running;

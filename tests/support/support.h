@@ -15,6 +15,7 @@
 
 #include <pthread.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -45,6 +46,9 @@ void take_is(wq *q, const char *key, int done);
 void line_is(wq *q, const char *letters);
 
 int state_of(wq *q, const char *key);
+
+/* The mask is that of a thread of the library's: it blocks all signals but those of faults. */
+void mask_is_the_library_s(const sigset_t *mask);
 
 /* How many keys a walk shows. */
 int64_t count_keys(wq *q);

@@ -2,10 +2,10 @@
  * A place in the wheel counts its uses, in 30 bits. Here the wheel is compiled
  * with steps so large that 15 uses wear a place out: it must not be used again.
  */
+#include "../support/support.h"
+
 #define STEP UINT32_C(0x10000000)
 #include "time/wheel.c"
-
-#include "../support/support.h"
 
 enum { USES = 15 };
 
