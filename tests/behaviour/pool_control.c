@@ -457,6 +457,71 @@ static void drain_with_a_deadline(void **state)
 	rig_close(&r);
 }
 
+static int64_t pool_drain_for_main(void *arg)
+{
+	struct drain *d = arg;
+
+	return wq_pool_drain_for(d->r->p, d->deadline_ns, &d->report);
+}
+
+/* A span from now; what waits is dropped. */
+static void drain_for_a_while(void **state)
+{
+	struct rig r;
+	struct drain d = {.r = &r, .deadline_ns = 10};
+
+	(void)state;
+	rig_open(&r, NULL, &(wq_pool_options){.workers = 1});
+	occupy(&r, 0, 1);
+	rig_add(&r, "done", WQ_QUEUED);
+	IS(wq_add_after(r.f.q, "done-later", 10, 5), WQ_WAITING);
+	actor_start(&d.actor, pool_drain_for_main, &d);
+	actor_blocks(&d.actor);
+	wq_manual_clock_advance(r.f.mc, 9);
+	actor_blocks(&d.actor);
+	wq_manual_clock_advance(r.f.mc, 1);
+	IS(actor_join(&d.actor), WQ_ETIMEDOUT);
+	IS((int64_t)d.report.queued, 1);
+	IS((int64_t)d.report.running, 1);
+	IS((int64_t)d.report.dropped, 1);
+	rig_gate(&r, false);
+	IS(wq_pool_stop_until(r.p, WQ_NEVER), WQ_OK);
+	rig_close(&r);
+}
+
+/* A span that is none looks once; one without an end lasts as long as it takes. */
+static void drain_for_all_spans(void **state)
+{
+	static const int64_t none[] = {0, -1, INT64_MIN};
+	static const int64_t enough[] = {1, WQ_SECOND, WQ_NEVER};
+
+	(void)state;
+	for (size_t i = 0; i < LENGTH(none); i++) {
+		struct rig r;
+		wq_report report;
+
+		rig_open(&r, NULL, NULL);
+		occupy(&r, 0, 1);
+		IS(wq_pool_drain_for(r.p, none[i], &report), WQ_ETIMEDOUT);
+		IS((int64_t)report.running, 1);
+		rig_gate(&r, false);
+		IS(wq_pool_drain_for(r.p, WQ_NEVER, &report), WQ_OK);
+		IS((int64_t)report.running, 0);
+		rig_close(&r);
+	}
+	for (size_t i = 0; i < LENGTH(enough); i++) {
+		struct rig r;
+
+		rig_open(&r, NULL, &(wq_pool_options){.workers = 2, .paused = 1});
+		rig_add(&r, "done", WQ_QUEUED);
+		IS(wq_pool_drain_for(r.p, enough[i], NULL), WQ_OK);
+		COUNTS_ARE(r.p, .done = 1);
+		IS(rig_read(&r, &r.gone), 2);
+		IS(wq_shutting_down(r.f.q), 1);
+		rig_close(&r);
+	}
+}
+
 /* The drain is over in time, but one that holds nothing has not ended: a hook takes long. */
 static void slow_end(void *ctx, uint32_t worker)
 {
@@ -519,6 +584,7 @@ static int64_t act_wait_for_itself(struct rig *r, const wq_item *it)
 	r->answer[i++] = wq_drain_until(q, WQ_NEVER, NULL, NULL);
 	r->answer[i++] = wq_drain_for(q, 0, NULL);
 	r->answer[i++] = wq_pool_drain_until(r->p, WQ_NEVER, NULL, NULL);
+	r->answer[i++] = wq_pool_drain_for(r->p, WQ_SECOND, NULL);
 	r->answer[i++] = wq_wait_idle_until(q, WQ_NEVER);
 	r->answer[i++] = wq_wait_idle_for(q, 1);
 	r->answer[i++] = wq_wait_key_until(q, it->key, it->len, WQ_NEVER);
@@ -541,7 +607,7 @@ static void EDEADLK_in_a_handler(void **state)
 	r.act = act_wait_for_itself;
 	rig_add(&r, "act-1", WQ_QUEUED);
 	rig_wait(&r, &r.gone, 2); /* the workers end all the same */
-	for (; i < 9; i++)
+	for (; i < 10; i++)
 		IS(r.answer[i], WQ_EDEADLK);
 	IS(r.answer[i++], 0);                /* not shut */
 	IS(r.answer[i++], WQ_STATE_RUNNING); /* and not cancelled */
@@ -678,6 +744,8 @@ int main(void)
 	    cmocka_unit_test(drain_that_runs_what_waits),
 	    cmocka_unit_test(drain_that_waits),
 	    cmocka_unit_test(drain_with_a_deadline),
+	    cmocka_unit_test(drain_for_a_while),
+	    cmocka_unit_test(drain_for_all_spans),
 	    cmocka_unit_test(drained_but_not_ended),
 	    cmocka_unit_test(a_shutdown_releases_a_drain_of_a_pool),
 	    cmocka_unit_test(EDEADLK_in_a_handler),

@@ -447,8 +447,11 @@ static void bad_arguments(void **state)
 	struct rig r;
 	wq_pool_counts c;
 	wq_drain_options o = {.reserved0 = 1};
+	wq_report report, untouched;
 
 	(void)state;
+	memset(&report, 0xee, sizeof report);
+	memcpy(&untouched, &report, sizeof report);
 	rig_open(&r, NULL, NULL);
 	IS(wq_pool_resize(NULL, 1), WQ_EINVAL);
 	IS(wq_pool_resize(r.p, 0), WQ_EINVAL);
@@ -461,6 +464,9 @@ static void bad_arguments(void **state)
 	IS(wq_pool_drain_until(NULL, 0, NULL, NULL), WQ_EINVAL);
 	IS(wq_pool_drain_until(r.p, -1, NULL, NULL), WQ_EINVAL);
 	IS(wq_pool_drain_until(r.p, 0, &o, NULL), WQ_EINVAL);
+	IS(wq_pool_drain_for(NULL, 0, NULL), WQ_EINVAL);
+	IS(wq_pool_drain_for(NULL, WQ_SECOND, &report), WQ_EINVAL);
+	assert_memory_equal(&report, &untouched, sizeof report);
 	IS(wq_pool_free(NULL), WQ_EINVAL);
 	IS(wq_pool_count(NULL, &c), WQ_EINVAL);
 	IS(wq_pool_count(r.p, NULL), WQ_EINVAL);
