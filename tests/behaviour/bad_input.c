@@ -193,7 +193,7 @@ struct bad {
 	X(settle_item_null, WQ_EINVAL, wq_settle(s->q, NULL, WQ_DONE))                             \
 	X(settle_reserved, WQ_EINVAL, wq_settle(s->q, &(wq_item[]){spoilt(s, 1)}[0], WQ_DROP))     \
 	X(settle_stale, WQ_ESTALE, wq_settle(s->q, &s->stale, WQ_DONE))                            \
-	X(settle_stale_again, WQ_ESTALE, wq_settle(s->q, &s->stale, 5))                            \
+	X(settle_stale_again, WQ_ESTALE, wq_settle(s->q, &s->stale, 5000))                         \
 	X(settle_other, WQ_EOTHERQUEUE, wq_settle(s->q, &s->other, WQ_DROP))                       \
 	X(settle_next_null, WQ_EINVAL, wq_settle_next(NULL, &s->held, WQ_DONE, 0, NULL))           \
 	X(settle_next_item_null, WQ_EINVAL, wq_settle_next(s->q, NULL, WQ_DONE, 0, NULL))          \
@@ -319,7 +319,7 @@ static void slot_0_is_stale(wq *q, const void *owner, int64_t queued, int64_t ru
 		IS(wq_extend(q, &it, 1), WQ_ESTALE);
 		IS(wq_lost(q, &it), WQ_ESTALE);
 		IS(wq_retry(q, &it), WQ_ESTALE);
-		IS(wq_settle(q, &it, 5), WQ_ESTALE);
+		IS(wq_settle(q, &it, 5000), WQ_ESTALE);
 		IS(wq_settle_next(q, &it, WQ_DONE, WQ_NOWAIT, NULL), WQ_ESTALE);
 		IS(wq_forget_item(q, &it), WQ_ESTALE);
 		IS(wq_num_requeues_item(q, &it), WQ_ESTALE);

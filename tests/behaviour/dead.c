@@ -361,7 +361,7 @@ static void C3_outside_the_lock(void **state)
 /* The other verdicts end no life: again and done forget. */
 static void C3_other_verdicts(void **state)
 {
-	static const int64_t verdicts[] = {WQ_DONE, WQ_DROP, 5};
+	static const int64_t verdicts[] = {WQ_DONE, WQ_DROP, 5000};
 
 	(void)state;
 	for (size_t i = 0; i < LENGTH(verdicts); i++) {
@@ -370,7 +370,7 @@ static void C3_other_verdicts(void **state)
 		open_post(&p, 2, wq_limiter_exponential(10, 1000));
 		get_last(&p, 2);
 		IS(wq_settle(p.f.q, &p.original, verdicts[i]),
-		   verdicts[i] == 5 ? WQ_WAITING : WQ_OK);
+		   verdicts[i] == 5000 ? WQ_WAITING : WQ_OK);
 		IS(p.letters, 0);
 		IS(requeues(p.f.q, "a"), 0);
 		IS(ndead(p.f.q), 0);

@@ -5,9 +5,9 @@
  */
 #include "pool_rig.h"
 
-enum { FAST = 10 };
+enum { FAST = AGAIN_NS };
 
-/* 10 ns after every failure, so that the clock need not jump far. */
+/* The same time after every failure, and that of "again". */
 static wq_options patient(uint32_t max_attempts)
 {
 	return (wq_options){.limiter = wq_limiter_fast_slow(FAST, FAST, 1),
@@ -46,7 +46,7 @@ static void R9_verdicts(void **state)
 		IS(state_of(r.f.q, key), rows[i].after);
 		IS(wq_num_requeues(r.f.q, key, strlen(key)), rows[i].failures);
 		counts_are(r.p, &rows[i].counts, __FILE__, __LINE__);
-		/* 10 ns later each of those that wait comes again, and no other one */
+		/* after that time each of those that wait comes again, and no other one */
 		wq_manual_clock_advance(r.f.mc, AGAIN_NS - 1);
 		rig_sleeps(&r);
 		IS(rig_read(&r, &r.begun), 1);
@@ -56,6 +56,43 @@ static void R9_verdicts(void **state)
 		rig_sleeps(&r);
 		IS(rig_read(&r, &r.begun), rows[i].after ? 2 : 1);
 		IS(r.attempts[1], rows[i].after ? 1 + rows[i].failures : 0);
+		rig_close(&r);
+	}
+}
+
+static int64_t act_number(struct rig *r, const wq_item *it)
+{
+	(void)r;
+	return atoi((const char *)it->key + strlen("act-"));
+}
+
+/* A truth value, a status, an errno: none of them is a time. */
+static void R9_small_numbers_are_failures(void **state)
+{
+	static const struct {
+		const char *key;
+		int failures;
+		wq_pool_counts counts;
+	} rows[] = {
+	    {"act-1", 1, {.retried = 1}},   {"act-2", 1, {.retried = 1}},
+	    {"act-133", 1, {.retried = 1}}, {"act-999", 1, {.retried = 1}},
+	    {"act-1000", 0, {.again = 1}},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < LENGTH(rows); i++) {
+		const char *key = rows[i].key;
+		wq_options o = patient(0);
+		struct rig r;
+
+		rig_open(&r, &o, NULL);
+		r.act = act_number;
+		rig_add(&r, key, WQ_QUEUED);
+		rig_idle(&r);
+		IS(state_of(r.f.q, key), WQ_STATE_WAITING);
+		IS(wq_num_requeues(r.f.q, key, strlen(key)), rows[i].failures);
+		IS(wq_next_deadline(r.f.q), START_NS + (rows[i].failures ? FAST : 1000));
+		counts_are(r.p, &rows[i].counts, __FILE__, __LINE__);
 		rig_close(&r);
 	}
 }
@@ -373,7 +410,7 @@ static void a_shutdown_ends_with_the_last_hold(void **state)
 		else if (way == 1)
 			IS(wq_retry(r.f.q, &it), WQ_LEFT);
 		else
-			IS(wq_settle(r.f.q, &it, 5), WQ_OK);
+			IS(wq_settle(r.f.q, &it, 5000), WQ_OK);
 		rig_wait(&r, &r.gone, 3);
 		rig_close(&r);
 	}
@@ -415,6 +452,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(R9_verdicts),
+	    cmocka_unit_test(R9_small_numbers_are_failures),
 	    cmocka_unit_test(counts_are_there_once_it_is_idle),
 	    cmocka_unit_test(busy_counts_handlers_that_run),
 	    cmocka_unit_test(a_key_added_meanwhile_comes_back),

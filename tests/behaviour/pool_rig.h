@@ -13,7 +13,7 @@
 
 #include "../support/support.h"
 
-enum { RIG_LOG = 64, AGAIN_NS = 10, MINUS = -7 };
+enum { RIG_LOG = 64, AGAIN_NS = 10000, MINUS = -7 };
 
 struct rig;
 typedef int64_t (*rig_act)(struct rig *r, const wq_item *it);

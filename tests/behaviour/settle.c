@@ -42,7 +42,11 @@ static void R9_verdicts(void **state)
 	    {WQ_RETRY, WQ_WAITING, W, 2, 20},
 	    {-5, WQ_WAITING, W, 2, 20},
 	    {INT64_MIN + 1, WQ_WAITING, W, 2, 20},
-	    {1, WQ_WAITING, W, 0, 1},
+	    {1, WQ_WAITING, W, 2, 20},
+	    {2, WQ_WAITING, W, 2, 20},
+	    {133, WQ_WAITING, W, 2, 20},
+	    {999, WQ_WAITING, W, 2, 20},
+	    {1000, WQ_WAITING, W, 0, 1000},
 	    {WQ_SECOND, WQ_WAITING, W, 0, WQ_SECOND},
 	    {WQ_NEVER, WQ_WAITING, W, 0, WQ_NEVER},
 	};
@@ -66,10 +70,40 @@ static void R9_verdicts(void **state)
 	}
 }
 
+/* A number that is no time is a failure to the end: the fourth is the last. [DEAD] */
+static void R9_small_numbers_are_failures(void **state)
+{
+	static const int64_t verdicts[] = {1, 2, 133, 999};
+
+	(void)state;
+	for (size_t i = 0; i < LENGTH(verdicts); i++) {
+		struct fixture f;
+		wq_item it;
+
+		open_queue(&f);
+		hold_failed(&f, &it);
+		for (int64_t wait_ns = 20; wait_ns <= 40; wait_ns *= 2) { /* it backs off */
+			IS(wq_settle(f.q, &it, verdicts[i]), WQ_WAITING);
+			wq_manual_clock_advance(f.mc, wait_ns - 1);
+			IS(wq_try_get(f.q, &it), WQ_EAGAIN);
+			wq_manual_clock_advance(f.mc, 1);
+			get_is(f.q, &it, "a");
+		}
+		IS(it.attempts, 4);
+		IS(wq_settle(f.q, &it, verdicts[i]), WQ_DEAD);
+		/* C2: in a shutdown it is left over, as every failure */
+		wq_add_str(f.q, "b");
+		get_is(f.q, &it, "b");
+		IS(wq_shutdown(f.q), WQ_OK);
+		IS(wq_settle(f.q, &it, verdicts[i]), WQ_LEFT);
+		fixture_close(&f, 1);
+	}
+}
+
 /* Added meanwhile: it comes back whatever the verdict, once. */
 static void R9_verdicts_of_a_dirty_key(void **state)
 {
-	static const int64_t verdicts[] = {WQ_DONE, WQ_DROP, WQ_RETRY, 5, WQ_NEVER};
+	static const int64_t verdicts[] = {WQ_DONE, WQ_DROP, WQ_RETRY, 5, 5000, WQ_NEVER};
 
 	(void)state;
 	for (size_t i = 0; i < LENGTH(verdicts); i++) {
@@ -81,7 +115,7 @@ static void R9_verdicts_of_a_dirty_key(void **state)
 		wq_add_str(f.q, "a");
 		IS(wq_settle(f.q, &it, verdicts[i]), WQ_QUEUED);
 		IS(state_of(f.q, "a"), Q);
-		IS(requeues(f.q, "a"), verdicts[i] == WQ_RETRY ? 2 : 0);
+		IS(requeues(f.q, "a"), verdicts[i] == WQ_RETRY || verdicts[i] == 5 ? 2 : 0);
 		take_is(f.q, "a", WQ_OK);
 		IS(count_keys(f.q), 0);
 		fixture_close(&f, 0);
@@ -97,18 +131,18 @@ static void R9_again_beside_a_copy(void **state)
 	(void)state;
 	open_queue(&f);
 	hold_failed(&f, &it);
-	IS(wq_add_after(f.q, "a", 1, 50), WQ_WAITING);
-	IS(wq_settle(f.q, &it, 70), WQ_WAITING);
-	wq_manual_clock_advance(f.mc, 50);
+	IS(wq_add_after(f.q, "a", 1, 50000), WQ_WAITING);
+	IS(wq_settle(f.q, &it, 70000), WQ_WAITING);
+	wq_manual_clock_advance(f.mc, 50000);
 	get_is(f.q, &it, "a");
-	IS(wq_add_after(f.q, "a", 1, 50), WQ_WAITING);
-	IS(wq_settle(f.q, &it, 30), WQ_WAITING);
-	wq_manual_clock_advance(f.mc, 30);
+	IS(wq_add_after(f.q, "a", 1, 50000), WQ_WAITING);
+	IS(wq_settle(f.q, &it, 30000), WQ_WAITING);
+	wq_manual_clock_advance(f.mc, 30000);
 	take_is(f.q, "a", WQ_OK);
 	/* done leaves the copy that waits */
 	wq_add_str(f.q, "a");
 	get_is(f.q, &it, "a");
-	IS(wq_add_after(f.q, "a", 1, 50), WQ_WAITING);
+	IS(wq_add_after(f.q, "a", 1, 50000), WQ_WAITING);
 	IS(wq_settle(f.q, &it, WQ_DONE), WQ_WAITING);
 	fixture_close(&f, 1);
 }
@@ -125,7 +159,7 @@ static void R9_again_without_memory(void **state)
 	get_is(f.q, &it, "a");
 	f.mem.fail_at = f.mem.calls;
 	f.mem.fail_on = true;
-	IS(wq_settle(f.q, &it, 50), WQ_QUEUED);
+	IS(wq_settle(f.q, &it, 50000), WQ_QUEUED);
 	f.mem.fail_at = -1;
 	take_is(f.q, "a", WQ_OK);
 	fixture_close(&f, 0);
@@ -139,10 +173,8 @@ static void R9_verdicts_of_a_cancelled_hold(void **state)
 		int answer;
 		int64_t requeues;
 	} rows[] = {
-	    {WQ_DONE, WQ_OK, 0},
-	    {WQ_DROP, WQ_OK, 0},
-	    {WQ_RETRY, WQ_CANCELLED, 1},
-	    {5, WQ_CANCELLED, 0},
+	    {WQ_DONE, WQ_OK, 0},  {WQ_DROP, WQ_OK, 0},     {WQ_RETRY, WQ_CANCELLED, 1},
+	    {5, WQ_CANCELLED, 1}, {5000, WQ_CANCELLED, 0},
 	};
 
 	(void)state;
@@ -182,14 +214,14 @@ static void R9_again_in_a_shutdown(void **state)
 			if (dirty)
 				wq_add_str(f.q, "a");
 			if (waits)
-				wq_add_after(f.q, "a", 1, 50);
+				wq_add_after(f.q, "a", 1, 50000);
 			if (how < 0)
 				IS(wq_shutdown(f.q), WQ_OK);
 			else
 				IS(wq_drain_until(f.q, 0, &o, NULL), WQ_ETIMEDOUT);
-			IS(wq_settle(f.q, &it, 5), dirty || due ? WQ_QUEUED
-			                           : kept       ? WQ_WAITING
-			                                        : WQ_OK);
+			IS(wq_settle(f.q, &it, 5000), dirty || due ? WQ_QUEUED
+			                              : kept       ? WQ_WAITING
+			                                           : WQ_OK);
 			IS(requeues(f.q, "a"), 0);
 			wq_drain_until(f.q, 0, NULL, &r);
 			/* the copy that waited was dropped before, and this is another */
@@ -207,7 +239,7 @@ static void R9_again_in_a_shutdown(void **state)
 /* In one step as in two: what it answers, what it leaves, what is got. */
 static void settle_next_is_settle_and_get(void **state)
 {
-	static const int64_t verdicts[] = {WQ_DONE, WQ_DROP, WQ_RETRY, 5, -7};
+	static const int64_t verdicts[] = {WQ_DONE, WQ_DROP, WQ_RETRY, 5, 5000, -7};
 
 	(void)state;
 	for (size_t i = 0; i < LENGTH(verdicts); i++) {
@@ -309,7 +341,7 @@ static void settle_next_of_a_stale_item(void **state)
 	IS(wq_done(f.q, &it), WQ_OK);
 	IS(wq_settle_next(f.q, &it, WQ_DONE, WQ_NEVER, &settled), WQ_ESTALE);
 	IS(wq_settle_next(f.q, &it, WQ_RETRY, WQ_NEVER, &settled), WQ_ESTALE);
-	IS(wq_settle_next(f.q, &it, 5, WQ_NEVER, &settled), WQ_ESTALE);
+	IS(wq_settle_next(f.q, &it, 5000, WQ_NEVER, &settled), WQ_ESTALE);
 	IS(settled, 77);
 	assert_memory_equal(&it, &before, sizeof it);
 	IS(wq_len(f.q), 1);
@@ -440,6 +472,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(R9_verdicts),
+	    cmocka_unit_test(R9_small_numbers_are_failures),
 	    cmocka_unit_test(R9_verdicts_of_a_dirty_key),
 	    cmocka_unit_test(R9_again_beside_a_copy),
 	    cmocka_unit_test(R9_again_without_memory),

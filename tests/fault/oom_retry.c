@@ -9,7 +9,7 @@
 enum { KEYS = 3000 };
 
 /* What becomes of a key's holds, one after the other. */
-static const int64_t verdicts[] = {WQ_RETRY, 5, WQ_RETRY, -3, WQ_DONE};
+static const int64_t verdicts[] = {WQ_RETRY, 5000, 3, -3, WQ_DONE};
 
 struct script {
 	struct fixture f;
@@ -61,7 +61,7 @@ static void ended(struct script *s, int key, int answer, int64_t failed_before)
 {
 	int64_t verdict = verdicts[s->hold[key]++];
 
-	s->failures[key] = verdict < 0 ? s->failures[key] + 1 : 0;
+	s->failures[key] = verdict == WQ_DONE || verdict >= 1000 ? 0 : s->failures[key] + 1;
 	if (verdict == WQ_DONE) {
 		IS(answer, WQ_OK);
 	} else if (answer == WQ_QUEUED) {

@@ -132,6 +132,12 @@ static int again(struct model *m, int key, uint64_t hold, int64_t after_ns)
 	return model_done(m, key, hold);
 }
 
+/* Numbers too small for a time are failures, too. */
+static bool fails(int64_t verdict)
+{
+	return verdict != WQ_DONE && verdict != WQ_DROP && verdict < 1000;
+}
+
 int model_settle(struct model *m, int key, uint64_t hold, int64_t verdict)
 {
 	bool comes_back = verdict != WQ_DONE && verdict != WQ_DROP;
@@ -140,12 +146,12 @@ int model_settle(struct model *m, int key, uint64_t hold, int64_t verdict)
 	if (model_held(m, key, hold) != WQ_OK)
 		return WQ_ESTALE;
 	if (comes_back && m->keys[key].cancelled) {
-		if (verdict > 0)
+		if (!fails(verdict))
 			model_forget(m, key);
 		rc = model_done(m, key, hold);
 		return rc == WQ_OK ? WQ_CANCELLED : rc;
 	}
-	if (comes_back && verdict < 0)
+	if (fails(verdict))
 		return retry(m, key, hold);
 	model_forget(m, key);
 	return comes_back ? again(m, key, hold, verdict) : model_done(m, key, hold);

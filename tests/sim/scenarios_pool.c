@@ -59,6 +59,12 @@ static void hold_begins(const wq_item *it, int key)
 		         sim_call_last(), s.shut_off_at);
 }
 
+/* Numbers that are too small for a time are failures, too. */
+static bool fails(int64_t verdict)
+{
+	return verdict != WQ_DONE && verdict != WQ_DROP && verdict < 1000;
+}
+
 static int64_t handle(void *ctx, const wq_item *it)
 {
 	struct hand *h = &s.hand[sim_self()];
@@ -73,8 +79,8 @@ static int64_t handle(void *ctx, const wq_item *it)
 	work(it);
 	verdict = s.act ? s.act(key) : sim_chance(4) ? WQ_DROP : WQ_DONE;
 	s.drops += verdict == WQ_DROP;
-	s.agains += verdict > 0;
-	s.retries += verdict < 0 && verdict != WQ_DROP;
+	s.agains += verdict >= 1000;
+	s.retries += fails(verdict);
 	*h = (struct hand){.pending = true, .key = key, .token = it->token};
 	w.held[key] = false;
 	w.nheld--;
@@ -432,12 +438,13 @@ static int64_t act_fail(int key)
 		return WQ_DONE;
 	switch (sim_random(6)) {
 	case 0:
-	case 1:
 		return WQ_RETRY;
+	case 1:
+		return 1 + sim_random(999);
 	case 2:
 		return -5;
 	case 3:
-		return 1 + sim_random(2000);
+		return 1000 + sim_random(2000);
 	case 4:
 		return WQ_DROP;
 	}

@@ -80,9 +80,9 @@ static int64_t handle(void *ctx, const wq_item *it)
 	case RETRY:
 		return WQ_RETRY;
 	case FAIL:
-		return -5;
+		return chance() % 2 ? -5 : 1 + (int64_t)(chance() % 999);
 	case AGAIN:
-		return 1 + (int64_t)(chance() % 20000);
+		return 1000 + (int64_t)(chance() % 20000);
 	case DROP:
 		return WQ_DROP;
 	}
@@ -204,6 +204,9 @@ static void close_round(long round)
 	}
 	CHECK_EQ(sum.done, atomic_load(&answered[DONE]));
 	CHECK(sum.dropped >= (uint64_t)atomic_load(&answered[DROP]));
+	CHECK(sum.again <= (uint64_t)atomic_load(&answered[AGAIN]));
+	CHECK(sum.retried + sum.dead + sum.left <=
+	      (uint64_t)(atomic_load(&answered[RETRY]) + atomic_load(&answered[FAIL])));
 	CHECK_EQ(sum.stale, 0);
 	/* Once more, but not in a queue that is shut: that is dropped. */
 	CHECK_EQ(sum.retried + sum.again + sum.dropped + sum.dead + sum.left + sum.cancelled,
