@@ -1,0 +1,165 @@
+/* See meter.h. */
+#include "queue/meter.h"
+
+#include <string.h>
+
+#include "queue/memory.h"
+
+static const int64_t first_bound_ns = 10;
+
+int64_t wq_histogram_bound(unsigned bucket)
+{
+	int64_t bound = first_bound_ns;
+
+	if (bucket >= WQ_BUCKETS - 1)
+		return WQ_NEVER;
+	while (bucket-- > 0)
+		bound *= 10;
+	return bound;
+}
+
+static void observe(wq_histogram *h, int64_t ns)
+{
+	int64_t bound = first_bound_ns;
+	unsigned i = 0;
+
+	if (ns < 0)
+		ns = 0; /* a stamp of another clock, or a clock that went back */
+	for (; i < WQ_BUCKETS - 1 && ns > bound; i++)
+		bound *= 10;
+	h->count[i]++;
+	h->sum_ns += (uint64_t)ns;
+}
+
+int64_t wq__meter_now(struct wq__memory *m)
+{
+	if (m->meter->now_ns < 0)
+		return wq__now(m);
+	return m->meter->now_ns;
+}
+
+void wq__meter_added(struct wq__memory *m, int outcome)
+{
+	struct wq__meter *t = m->meter;
+
+	t->adds += outcome == WQ_QUEUED || outcome == WQ_MARKED;
+	t->requeued += outcome == WQ_MARKED;
+	t->merged += outcome == WQ_MERGED;
+	t->refused += outcome < 0;
+}
+
+void wq__meter_due(struct wq__memory *m, int64_t late_ns, int running)
+{
+	m->meter->adds++;
+	m->meter->requeued += running != 0;
+	observe(&m->meter->late, late_ns);
+}
+
+static struct wq__stint *stint_of(const struct wq__memory *m, struct wq__entry *e)
+{
+	return (struct wq__stint *)(void *)((char *)e + wq__entry_room_offset(wq__entry_len(e)) +
+	                                    m->meter_at);
+}
+
+static struct wq__stint *stint_at(const struct wq__memory *m, uint32_t id)
+{
+	return stint_of(m, wq__entry_at(m, id));
+}
+
+void wq__meter_start(struct wq__memory *m, struct wq__entry *e, uint32_t id)
+{
+	struct wq__meter *t = m->meter;
+	int64_t now = wq__meter_now(m);
+	struct wq__stint *s = stint_of(m, e);
+
+	observe(&t->queue, now - e->added_ns);
+	*s = (struct wq__stint){.started_ns = now, .prev = t->newest};
+	if (t->newest)
+		stint_at(m, t->newest)->next = id;
+	else
+		t->oldest = id;
+	t->newest = id;
+	t->started_sum += (uint64_t)now;
+}
+
+void wq__meter_end(struct wq__memory *m, struct wq__entry *e, uint32_t id, int timed)
+{
+	struct wq__meter *t = m->meter;
+	const struct wq__stint *s = stint_of(m, e);
+
+	(void)id;
+	if (timed)
+		observe(&t->work, wq__meter_now(m) - s->started_ns);
+	t->started_sum -= (uint64_t)s->started_ns;
+	if (s->prev)
+		stint_at(m, s->prev)->next = s->next;
+	else
+		t->oldest = s->next;
+	if (s->next)
+		stint_at(m, s->next)->prev = s->prev;
+	else
+		t->newest = s->prev;
+}
+
+/* ---- looking ------------------------------------------------------------- */
+
+static void sample(wq_sample *out, const struct wq__entry *e, int64_t age_ns)
+{
+	size_t len = wq__entry_len(e), n = len < sizeof out->key ? len : sizeof out->key - 1;
+
+	memcpy(out->key, e->key, n);
+	out->key[n] = '\0';
+	out->len = len;
+	out->age_ns = age_ns > 0 ? age_ns : 0;
+}
+
+static void look_at_times(const struct wq__memory *m, wq_snapshot *out)
+{
+	const struct wq__meter *t = m->meter;
+
+	out->adds = t->adds;
+	out->retries = t->retries;
+	out->merged = t->merged;
+	out->refused = t->refused;
+	out->requeued = t->requeued;
+	out->stale = t->stale;
+	out->queue = t->queue;
+	out->work = t->work;
+	out->late = t->late;
+	out->unfinished_ns = (int64_t)((uint64_t)m->nrunning * (uint64_t)out->now_ns - t->started_sum);
+	if (t->oldest)
+		sample(&out->longest_running, wq__entry_at(m, t->oldest),
+		       out->now_ns - stint_at(m, t->oldest)->started_ns);
+}
+
+int wq__mem_look(void *state, wq_snapshot *out)
+{
+	struct wq__memory *m = state;
+
+	wq__lock_acquire(&m->lock);
+	wq__promote_all(m, wq__now(m));
+	*out = (wq_snapshot){
+	    .now_ns = wq__now(m),
+	    .queued = m->nready,
+	    .running = m->nrunning,
+	    .dirty = m->ndirty,
+	    .waiting = m->nwaiting,
+	    .left = m->nleft,
+	    .remembered = m->nmemo,
+	    .next_due_ns = m->next_due_ns,
+	    .dropped = m->ndropped,
+	    .dead = m->ndead,
+	    .oldest_queued.age_ns = -1,
+	    .longest_running.age_ns = -1,
+	};
+	if (m->flags & WQ__METERED)
+		look_at_times(m, out);
+	/* First in, first out: the head is the oldest. Of other orders only they know. */
+	if (m->nready > 0 && !(m->flags & WQ__ORDERED)) {
+		const struct wq__entry *e = wq__entry_at(m, m->head);
+
+		sample(&out->oldest_queued, e, out->now_ns - e->added_ns);
+	}
+	wq__lock_release(&m->lock);
+	return WQ_OK;
+}

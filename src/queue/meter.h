@@ -1,0 +1,44 @@
+/*
+ * What a queue with a name counts and times, under the lock that each step holds
+ * anyway. Beside each key stands a stint: when it was got, and its neighbours
+ * among the running keys in the order of that, so that their oldest is known,
+ * and so is the sum of their ages: the sum of the beginnings, modulo 2^64.
+ */
+#ifndef WQ_QUEUE_METER_H
+#define WQ_QUEUE_METER_H
+
+#include <wq/snapshot.h>
+
+struct wq__stint {
+	int64_t started_ns;
+	uint32_t prev, next; /* ids; 0: none */
+};
+
+struct wq__meter {
+	uint64_t adds, retries, merged, refused, requeued, stale;
+	wq_histogram queue, work, late;
+	uint64_t started_sum;   /* of the running keys, modulo 2^64 */
+	uint32_t oldest, newest; /* running keys, ids */
+	int64_t now_ns;          /* of this hold of the lock; -1: not asked for yet */
+};
+
+struct wq__memory;
+struct wq__entry;
+
+/* The time, once for a hold of the lock that does several steps. */
+int64_t wq__meter_now(struct wq__memory *m);
+
+/* What an add answered. */
+void wq__meter_added(struct wq__memory *m, int outcome);
+
+/* A key came due so late. */
+void wq__meter_due(struct wq__memory *m, int64_t late_ns, int running);
+
+void wq__meter_start(struct wq__memory *m, struct wq__entry *e, uint32_t id);
+
+/* timed: the hold counts as work. */
+void wq__meter_end(struct wq__memory *m, struct wq__entry *e, uint32_t id, int timed);
+
+int wq__mem_look(void *state, wq_snapshot *out);
+
+#endif
