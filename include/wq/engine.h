@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #include <wq/queue.h>
+#include <wq/snapshot.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -127,6 +128,8 @@ typedef struct wq_engine {
 	int (*turn)(void *state, wq_item *item, wq_turn *turn);
 	/* gate_change: its new number. */
 	uint32_t (*gate_change)(void *state, wq_gate *gate);
+	/* look: what the engine knows; the rest is zero already. */
+	int (*look)(void *state, wq_snapshot *out);
 } wq_engine;
 
 /*

@@ -40,17 +40,18 @@ WQ_API int64_t wq_histogram_bound(unsigned bucket);
 typedef struct wq_sample {
 	char key[WQ_SAMPLE_BYTES]; /* a NUL follows what there is of it */
 	size_t len;                /* of the whole key */
-	int64_t age_ns;            /* queued: since it was added; running: since it was got. -1: there is none */
+	int64_t
+	    age_ns; /* queued: since it was added; running: since it was got. -1: there is none */
 } wq_sample;
 
 typedef struct wq_snapshot {
 	/* One consistent cut. */
-	int64_t now_ns;   /* the queue's time */
-	uint64_t queued;  /* keys in line */
-	uint64_t running; /* held */
-	uint64_t dirty;   /* of those, to come back */
-	uint64_t waiting; /* copies that wait for their time */
-	uint64_t left;    /* left over by a shutdown */
+	int64_t now_ns;      /* the queue's time */
+	uint64_t queued;     /* keys in line */
+	uint64_t running;    /* held */
+	uint64_t dirty;      /* of those, to come back */
+	uint64_t waiting;    /* copies that wait for their time */
+	uint64_t left;       /* left over by a shutdown */
 	uint64_t remembered; /* keys of which only failures are remembered */
 	int64_t next_due_ns; /* when the next waiting key comes due; WQ_NEVER: none */
 	wq_sample oldest_queued;
@@ -58,8 +59,9 @@ typedef struct wq_snapshot {
 	int64_t unfinished_ns; /* the sum of the ages of running keys */
 
 	/* Since wq_new(). */
-	uint64_t adds;       /* that were not merged; of delayed ones when they come due */
-	uint64_t retries;    /* add_after, add_at, add_limited, retry and the like, that were accepted */
+	uint64_t adds; /* that were not merged; of delayed ones when they come due */
+	uint64_t
+	    retries; /* add_after, add_at, add_limited, retry and the like, that were accepted */
 	uint64_t merged;     /* adds of keys that were in line, or to come back, already */
 	uint64_t refused;    /* adds that were not accepted: shut down, full, no memory */
 	uint64_t requeued;   /* adds of keys that were held: they come back */

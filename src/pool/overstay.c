@@ -48,6 +48,7 @@ void wq__overstay_begin(struct wq__worker *w)
 static void report(wq_pool *p, const wq_overstay *o)
 {
 	atomic_fetch_add_explicit(&p->overstayed, 1, memory_order_relaxed);
+	atomic_fetch_add_explicit(&p->q->overstayed, 1, memory_order_relaxed);
 	if (p->on_overstay)
 		p->on_overstay(p->ctx, o);
 }

@@ -181,7 +181,7 @@ int wq__mem_add(void *state, const void *key, size_t len)
 
 	wq__lock_acquire(&m->lock);
 
-	int rc = add_locked(m, hash, key, len, &when, m->flags & WQ__TIMED);
+	int rc = wq__metered(m, add_locked(m, hash, key, len, &when, m->flags & WQ__TIMED));
 
 	/* A time is known for sure only where keys may have come due. */
 	if (wq__unlikely(m->flags & WQ__TIMED || m->due_left))
@@ -237,6 +237,7 @@ static int add_batch(struct wq__memory *m, const wq_key *keys, size_t n, const u
 		if (rc == WQ_OK)
 			rc = add_locked(m, hash[i], keys[i].key, keys[i].len, &when,
 			                m->flags & WQ__TIMED);
+		wq__metered(m, rc);
 		accepted += rc > 0;
 		if (outcomes)
 			outcomes[i] = rc;

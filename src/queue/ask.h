@@ -16,7 +16,7 @@ struct wq__ask {
 
 static inline void *wq__limit_room_of(const struct wq__memory *m, struct wq__entry *e)
 {
-	return (char *)e + wq__entry_room_offset(wq__entry_len(e)) + (m->room - m->limit_room);
+	return (char *)e + wq__entry_room_offset(wq__entry_len(e)) + m->limit_at;
 }
 
 /* The key, as the limiter sees it. */

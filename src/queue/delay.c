@@ -131,6 +131,7 @@ static void key_due(struct wq__memory *m, struct wq__entry *e, uint32_t id, int6
 	unsigned state = wq__entry_state(e) & ~(unsigned)WQ_STATE_WAITING;
 
 	e->added_ns = due_ns;
+	wq__metered(m, state & WQ_STATE_RUNNING ? WQ_MARKED : WQ_QUEUED);
 	if (state & WQ_STATE_RUNNING) {
 		wq__entry_set_state(e, state | WQ_STATE_DIRTY);
 		m->ndirty++;
@@ -171,6 +172,8 @@ static void come_due(struct wq__memory *m, wq__ref ref, int64_t now)
 	int64_t due = ref.due_ns < now ? ref.due_ns : now;
 
 	count_off(m, e);
+	if (m->flags & WQ__METERED)
+		wq__meter_due(m, now - due);
 	if (e->bits & WQ__REMINDER)
 		reminder_due(m, e, ref.what, due);
 	else
@@ -444,15 +447,20 @@ int wq__mem_add_with(void *state, const void *key, size_t len, const wq_add_opti
 		now = wq__now(m);
 	}
 	if (m->flags & WQ__SHUT) {
+		wq__metered(m, WQ_ESHUTDOWN);
 		wq__lock_release(&m->lock);
 		return WQ_ESHUTDOWN;
 	}
-	if (due <= now) {
-		wq__lock_release(&m->lock);
-		return wq__mem_add(m, key, len);
+	if (o->limited)
+		rc = add_limited(m, hash, key, len, o->policy, now);
+	else if (due <= now)
+		rc = wq__add_at(m, hash, key, len, now);
+	else
+		rc = add_later(m, hash, key, len, due, o->policy, now);
+	if (m->flags & WQ__METERED) {
+		wq__meter_added(m, rc);
+		m->meter->retries += rc >= 0;
 	}
-	rc = o->limited ? add_limited(m, hash, key, len, o->policy, now)
-	                : add_later(m, hash, key, len, due, o->policy, now);
 	wq__pick_many(m, &wakes);
 	w = wq__lead(m);
 	wq__lock_release(&m->lock);

@@ -103,6 +103,8 @@ static inline void take(struct wq__memory *m, wq_item *item, size_t item_size)
 	wq__entry_set_state(e, WQ_STATE_RUNNING | (e->bits & WQ__BESIDE));
 	e->u.hold.token = ++m->token;
 	e->u.hold.since_ns = e->added_ns;
+	if (wq__unlikely(m->flags & WQ__METERED))
+		wq__meter_start(m, e, id);
 	if (wq__unlikely(m->token % WQ__SAMPLE == 0))
 		wq__sample_begin(m);
 	*item = (wq_item){
@@ -161,6 +163,8 @@ static inline __attribute__((always_inline)) int end_hold(struct wq__memory *m, 
 	uint32_t id = (uint32_t)item->slot;
 	int rc = WQ_OK;
 
+	if (wq__unlikely(m->flags & WQ__METERED))
+		wq__meter_end(m, e, true);
 	m->nrunning--;
 	if (wq__unlikely(e->bits & WQ_STATE_DIRTY)) {
 		m->ndirty--;
@@ -192,8 +196,11 @@ static inline int done_locked(struct wq__memory *m, const wq_item *item)
 	int rc;
 	struct wq__entry *e = held(m, item, &at, &rc);
 
-	if (wq__unlikely(!e))
+	if (wq__unlikely(!e)) {
+		if (m->flags & WQ__METERED)
+			m->meter->stale++;
 		return rc;
+	}
 	if (wq__unlikely(item->token == m->sample))
 		wq__sample_end(m);
 	if (wq__unlikely(m->flags & WQ__TIMED) &&
@@ -302,6 +309,8 @@ int wq__mem_next(void *state, wq_item *item, int64_t deadline_ns)
 	struct wq__waiter *w = NULL;
 
 	wq__lock_acquire(&m->lock);
+	if (wq__unlikely(m->flags & WQ__METERED))
+		m->meter->now_ns = wq__now(m);
 
 	int rc = done_locked(m, item);
 
@@ -314,6 +323,8 @@ int wq__mem_next(void *state, wq_item *item, int64_t deadline_ns)
 			take(m, item, sizeof *item);
 		w = pass_on(m, rc);
 	}
+	if (wq__unlikely(m->flags & WQ__METERED))
+		m->meter->now_ns = -1;
 	wq__lock_release(&m->lock);
 	wq__wake(w);
 	return rc;
@@ -450,6 +461,8 @@ static int requeue_locked(struct wq__memory *m, const wq_item *item, enum wq_whe
 		wq__unwait(m, e);
 	m->nrunning--;
 	e->added_ns = e->u.hold.since_ns;
+	if (m->flags & WQ__METERED)
+		wq__meter_end(m, e, false);
 	wq__ready_push(m, e, (uint32_t)item->slot, where);
 	if (m->flags & WQ__WATCHED)
 		wq__watch_hold_end(m, (uint32_t)item->slot, WQ__GIVEN_BACK, false);

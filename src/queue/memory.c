@@ -32,6 +32,21 @@ static void clock_moved(void *state)
 	wq__mem_clock_changed(state);
 }
 
+static bool meter_new(struct wq__memory *m)
+{
+	m->meter = wq__alloc(&m->allocator, sizeof *m->meter, 8);
+	if (!m->meter)
+		return false;
+	*m->meter = (struct wq__meter){.now_ns = -1};
+	m->flags |= WQ__METERED;
+	return true;
+}
+
+static void meter_free(struct wq__memory *m)
+{
+	wq__free(&m->allocator, m->meter, sizeof *m->meter);
+}
+
 static int mem_open(wq *q, const wq_options *o, void **state)
 {
 	struct wq__memory *m = wq__alloc(o->allocator, sizeof *m, 64);
@@ -52,8 +67,10 @@ static int mem_open(wq *q, const wq_options *o, void **state)
 		m->flags |= WQ__ORDERED;
 	}
 	m->limiter = o->limiter;
+	m->limit_at = (m->room + 7) / 8 * 8;
 	m->limit_room = wq__limiter_room(o->limiter);
-	m->room = (m->room + 7) / 8 * 8 + m->limit_room;
+	m->meter_at = m->limit_at + m->limit_room;
+	m->room = m->meter_at + (o->name ? sizeof(struct wq__stint) : 0);
 	if (o->limiter->asks)
 		m->flags |= WQ__ASKS;
 	m->max_attempts = o->max_attempts;
@@ -67,6 +84,8 @@ static int mem_open(wq *q, const wq_options *o, void **state)
 	wq__hash_init(&m->hash_key, o->seed);
 	wq__slab_init(&m->slab, &m->allocator);
 	wq__agenda_init(&m->agenda, &m->slab, &m->allocator, wq__now(m), AGENDA_TICK, AGENDA_BITS);
+	if (o->name && !meter_new(m))
+		goto no_meter;
 	if (wq__table_init(&m->table, &m->slab, &m->allocator) < 0)
 		goto no_table;
 	/* Last: from here on the clock may call. */
@@ -80,6 +99,8 @@ static int mem_open(wq *q, const wq_options *o, void **state)
 no_watch:
 	wq__table_release(&m->table);
 no_table:
+	meter_free(m);
+no_meter:
 	wq__slab_release(&m->slab);
 	wq__free(o->allocator, m, sizeof *m);
 	return rc;
@@ -106,6 +127,7 @@ static int mem_close(void *state)
 		m->order.free(m->order.ctx);
 	wq__agenda_release(&m->agenda);
 	wq__table_release(&m->table);
+	meter_free(m);
 	wq__slab_release(&m->slab);
 	wq__free(&a, m, sizeof *m);
 	return left;
@@ -147,6 +169,7 @@ const wq_engine wq__memory_engine = {
     .num_requeues = wq__mem_num_requeues,
     .turn = wq__mem_turn,
     .gate_change = wq__mem_gate_change,
+    .look = wq__mem_look,
 };
 
 static const struct wq__entry *entry_of(const wq_node *node)

@@ -41,6 +41,7 @@
 #include "base/table.h"
 #include "limit/limiter.h"
 #include "queue/entry.h"
+#include "queue/meter.h"
 #include "time/agenda.h"
 
 enum {
@@ -64,16 +65,17 @@ struct wq__waiter {
 struct wq__watcher;
 
 enum wq__flags {
-	WQ__SHUT = 1,     /* no more adds */
-	WQ__WATCHED = 2,  /* somebody waits for idleness, a drain, or one key */
-	WQ__FD = 4,       /* there is a descriptor */
-	WQ__ORDERED = 8,  /* the order is the user's */
-	WQ__EXACT = 16,   /* stamps are taken from the queue's clock, not from the coarse one */
-	WQ__TIMED = 32,   /* some key has a due time: look at the clock */
-	WQ__PATIENT = 64, /* shut by a drain that waits for what waits */
-	WQ__HASTY = 128,  /* shut by a drain that runs what waits: all of it is due */
-	WQ__GATED = 256,  /* shut, and a Get of a pool waits for the last hold to end */
-	WQ__ASKS = 512,   /* attempts are the user's own limiter's to say */
+	WQ__SHUT = 1,       /* no more adds */
+	WQ__WATCHED = 2,    /* somebody waits for idleness, a drain, or one key */
+	WQ__FD = 4,         /* there is a descriptor */
+	WQ__ORDERED = 8,    /* the order is the user's */
+	WQ__EXACT = 16,     /* stamps are taken from the queue's clock, not from the coarse one */
+	WQ__TIMED = 32,     /* some key has a due time: look at the clock */
+	WQ__PATIENT = 64,   /* shut by a drain that waits for what waits */
+	WQ__HASTY = 128,    /* shut by a drain that runs what waits: all of it is due */
+	WQ__GATED = 256,    /* shut, and a Get of a pool waits for the last hold to end */
+	WQ__ASKS = 512,     /* attempts are the user's own limiter's to say */
+	WQ__METERED = 1024, /* it has a name: count and time */
 };
 
 struct wq__memory {
@@ -121,15 +123,18 @@ struct wq__memory {
 	int fd_poll, fd_event, fd_timer; /* L: -1 until asked for */
 	bool fd_readable;                /* L */
 
-	uint64_t max_keys;      /* I: 0: no bound */
-	size_t room;            /* I: the order's and the limiter's bytes beside each key */
-	size_t limit_room;      /* I: of those, the limiter's, which are the last */
-	uint32_t max_attempts;  /* I: 0: no maximum */
-	wq_limiter *limiter;    /* I; what is in it, L */
-	wq_order order;         /* I */
-	wq_clock clock;         /* I */
-	wq_allocator allocator; /* I */
-	wq__hash_key hash_key;  /* I */
+	uint64_t max_keys;       /* I: 0: no bound */
+	size_t room;             /* I: the order's and the limiter's bytes beside each key */
+	size_t limit_at;         /* I: of those, where the limiter's begin, behind the order's */
+	size_t limit_room;       /* I: and how many they are */
+	size_t meter_at;         /* I: where a key's stint is, behind those */
+	struct wq__meter *meter; /* L: NULL without a name */
+	uint32_t max_attempts;   /* I: 0: no maximum */
+	wq_limiter *limiter;     /* I; what is in it, L */
+	wq_order order;          /* I */
+	wq_clock clock;          /* I */
+	wq_allocator allocator;  /* I */
+	wq__hash_key hash_key;   /* I */
 };
 
 /* What is to be woken once the lock is released. */
@@ -317,6 +322,14 @@ static inline bool wq__bears(const struct wq__memory *m, const struct wq__entry 
 static inline bool wq__full(const struct wq__memory *m)
 {
 	return wq__unlikely(m->max_keys > 0) && m->table.n - m->nghosts - m->nmemo >= m->max_keys;
+}
+
+/* An add has answered this. */
+static inline int wq__metered(struct wq__memory *m, int outcome)
+{
+	if (wq__unlikely(m->flags & WQ__METERED))
+		wq__meter_added(m, outcome);
+	return outcome;
 }
 
 /* Has everything that a drain waits for been done? */

@@ -48,10 +48,8 @@ void wq__meter_added(struct wq__memory *m, int outcome)
 	t->refused += outcome < 0;
 }
 
-void wq__meter_due(struct wq__memory *m, int64_t late_ns, int running)
+void wq__meter_due(struct wq__memory *m, int64_t late_ns)
 {
-	m->meter->adds++;
-	m->meter->requeued += running != 0;
 	observe(&m->meter->late, late_ns);
 }
 
@@ -82,13 +80,12 @@ void wq__meter_start(struct wq__memory *m, struct wq__entry *e, uint32_t id)
 	t->started_sum += (uint64_t)now;
 }
 
-void wq__meter_end(struct wq__memory *m, struct wq__entry *e, uint32_t id, int timed)
+void wq__meter_end(struct wq__memory *m, struct wq__entry *e, int done)
 {
 	struct wq__meter *t = m->meter;
 	const struct wq__stint *s = stint_of(m, e);
 
-	(void)id;
-	if (timed)
+	if (done)
 		observe(&t->work, wq__meter_now(m) - s->started_ns);
 	t->started_sum -= (uint64_t)s->started_ns;
 	if (s->prev)
@@ -126,7 +123,8 @@ static void look_at_times(const struct wq__memory *m, wq_snapshot *out)
 	out->queue = t->queue;
 	out->work = t->work;
 	out->late = t->late;
-	out->unfinished_ns = (int64_t)((uint64_t)m->nrunning * (uint64_t)out->now_ns - t->started_sum);
+	out->unfinished_ns =
+	    (int64_t)((uint64_t)m->nrunning * (uint64_t)out->now_ns - t->started_sum);
 	if (t->oldest)
 		sample(&out->longest_running, wq__entry_at(m, t->oldest),
 		       out->now_ns - stint_at(m, t->oldest)->started_ns);
@@ -137,7 +135,7 @@ int wq__mem_look(void *state, wq_snapshot *out)
 	struct wq__memory *m = state;
 
 	wq__lock_acquire(&m->lock);
-	wq__promote_all(m, wq__now(m));
+	wq__promote_all(m);
 	*out = (wq_snapshot){
 	    .now_ns = wq__now(m),
 	    .queued = m->nready,

@@ -17,7 +17,7 @@ struct wq__stint {
 struct wq__meter {
 	uint64_t adds, retries, merged, refused, requeued, stale;
 	wq_histogram queue, work, late;
-	uint64_t started_sum;   /* of the running keys, modulo 2^64 */
+	uint64_t started_sum;    /* of the running keys, modulo 2^64 */
 	uint32_t oldest, newest; /* running keys, ids */
 	int64_t now_ns;          /* of this hold of the lock; -1: not asked for yet */
 };
@@ -31,13 +31,13 @@ int64_t wq__meter_now(struct wq__memory *m);
 /* What an add answered. */
 void wq__meter_added(struct wq__memory *m, int outcome);
 
-/* A key came due so late. */
-void wq__meter_due(struct wq__memory *m, int64_t late_ns, int running);
+/* A waiting copy came due so late. */
+void wq__meter_due(struct wq__memory *m, int64_t late_ns);
 
 void wq__meter_start(struct wq__memory *m, struct wq__entry *e, uint32_t id);
 
-/* timed: the hold counts as work. */
-void wq__meter_end(struct wq__memory *m, struct wq__entry *e, uint32_t id, int timed);
+/* done: the hold counts as work. */
+void wq__meter_end(struct wq__memory *m, struct wq__entry *e, int done);
 
 int wq__mem_look(void *state, wq_snapshot *out);
 

@@ -192,15 +192,24 @@ int wq_add_with(wq *q, const void *key, size_t len, const wq_add_options *option
 	return q->engine->add_with(q->state, key, len, options);
 }
 
+/* With any delay it counts as a retry, which an add does not: no way around the engine's add_with. */
 int wq_add_after(wq *q, const void *key, size_t len, int64_t delay_ns)
 {
-	return wq_add_with(q, key, len, &(wq_add_options){.after_ns = delay_ns});
+	wq_add_options o = {.after_ns = delay_ns};
+	int rc = check_key(q, key, len);
+
+	return rc == WQ_OK ? q->engine->add_with(q->state, key, len, &o) : rc;
 }
 
 int wq_add_at(wq *q, const void *key, size_t len, int64_t due_ns)
 {
 	/* Time 0 has passed on every clock. */
-	return wq_add_with(q, key, len, &(wq_add_options){.at_ns = due_ns});
+	wq_add_options o = {.at_ns = due_ns};
+	int rc = check_key(q, key, len);
+
+	if (rc == WQ_OK && due_ns < 0)
+		rc = WQ_EINVAL;
+	return rc == WQ_OK ? q->engine->add_with(q->state, key, len, &o) : rc;
 }
 
 int wq_add_limited(wq *q, const void *key, size_t len)
@@ -509,6 +518,18 @@ int wq_drain_for(wq *q, int64_t timeout_ns, wq_report *report)
 int64_t wq_len(wq *q)
 {
 	return q ? q->engine->len(q->state) : WQ_EINVAL;
+}
+
+int wq_look(wq *q, wq_snapshot *out)
+{
+	int rc;
+
+	if (!q || !out)
+		return WQ_EINVAL;
+	*out = (wq_snapshot){0};
+	rc = q->engine->look(q->state, out);
+	out->overstayed = atomic_load_explicit(&q->overstayed, memory_order_relaxed);
+	return rc;
 }
 
 int wq_state(wq *q, const void *key, size_t len)

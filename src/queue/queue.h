@@ -25,6 +25,7 @@ struct wq {
 	void *dead_ctx;                                      /* I */
 	wq__lock lock;                                       /* held before a pool's */
 	struct wq__pool_link *pools;                         /* L */
+	_Atomic uint64_t overstayed;                         /* A, relaxed: handlers of its pools */
 };
 
 void wq__pool_join(wq *q, struct wq__pool_link *link);

@@ -180,9 +180,8 @@ void wq__remember(struct wq__memory *m, struct wq__entry *e, uint32_t id, int64_
 	wq__entry_set_state(e, 0);
 	e->added_ns = now;
 	/* The order begins anew with it. */
-	if (m->room > m->limit_room)
-		memset((char *)e + wq__entry_room_offset(wq__entry_len(e)), 0,
-		       m->room - m->limit_room);
+	if (m->limit_at > 0)
+		memset((char *)e + wq__entry_room_offset(wq__entry_len(e)), 0, m->limit_at);
 	link_last(m, e, id);
 }
 

@@ -21,6 +21,7 @@ static void mark(struct wq__memory *m, struct wq__entry *e, int64_t now)
 	wq__entry_set_state(e, wq__entry_state(e) | WQ_STATE_DIRTY);
 	e->added_ns = now;
 	m->ndirty++;
+	wq__metered(m, WQ_MARKED);
 }
 
 /*
@@ -41,6 +42,10 @@ static int end_later(struct wq__memory *m, const wq_item *item, struct wq__entry
 	/* At once; also if there is no memory to let it wait: it is not lost for that. */
 	if (rc == WQ_MARKED || rc == WQ_ENOMEM)
 		mark(m, e, now);
+	else
+		wq__metered(m, rc);
+	if (m->flags & WQ__METERED)
+		m->meter->retries++;
 	return wq__end_hold(m, item, e);
 }
 
@@ -55,6 +60,8 @@ static int leave_over(struct wq__memory *m, const wq_item *item, struct wq__entr
 		m->ndropped++;
 	}
 	e->added_ns = e->u.hold.since_ns;
+	if (m->flags & WQ__METERED)
+		wq__meter_end(m, e, true);
 	wq__entry_set_state(e, WQ__CANCELLED | (e->bits & WQ__BESIDE));
 	m->nrunning--;
 	m->nleft++;
@@ -122,6 +129,8 @@ static int settle(struct wq__memory *m, wq_item *item, int64_t verdict)
 		wq__promote_all(m);
 		e = wq__held(m, item, &rc);
 	}
+	if (!e && m->flags & WQ__METERED)
+		m->meter->stale++;
 	if (!e)
 		return rc;
 	if (fails)

@@ -130,6 +130,8 @@ static enum woken sleep_get(struct wq__memory *m, int64_t deadline_ns, const wq_
 	uint32_t pauses;
 	bool spun, paid, in_time;
 
+	if (m->meter)
+		m->meter->now_ns = -1;
 	wq__parker_init(&w.parker);
 	link_waiter(m, &w);
 	if (m->flags & WQ__TIMED && !m->leader) {
@@ -305,6 +307,8 @@ void wq__breathe(struct wq__memory *m)
 {
 	struct wq__wakes wakes;
 
+	if (m->meter)
+		m->meter->now_ns = -1;
 	m->inside++;
 	wq__pick_many(m, &wakes);
 	wq__lock_release(&m->lock);
