@@ -31,10 +31,12 @@
 #include <wq/engine.h>
 #include <wq/heap.h>
 #include <wq/limiter.h>
+#include <wq/metrics.h>
 #include <wq/order.h>
 #include <wq/parallel.h>
 #include <wq/pool.h>
 #include <wq/queue.h>
+#include <wq/snapshot.h>
 #include <wq/status.h>
 #include <wq/timer.h>
 #include <wq/version.h>

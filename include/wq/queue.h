@@ -64,7 +64,9 @@ extern "C" {
 
 typedef struct wq wq;
 typedef struct wq_item wq_item;
+typedef struct wq_registry wq_registry;
 struct wq_engine;
+struct wq_metrics_provider;
 
 /* Given to a Get instead of a deadline: do not wait, WQ_EAGAIN if nothing is ready. */
 #define WQ_NOWAIT INT64_C(-1)
@@ -127,7 +129,14 @@ typedef struct wq_options {
 	 */
 	void (*dead_letter)(void *ctx, const wq_item *item);
 	void *dead_ctx;
-	uint64_t reserved[4]; /* must be zero */
+	/*
+	 * Where the queue's metrics are to be found, see wq/metrics.h; it needs a name of its own
+	 * there. The registry outlives the queue.
+	 */
+	wq_registry *registry;
+	/* Told of what happens, see wq/metrics.h; copied. It needs a name. */
+	const struct wq_metrics_provider *provider;
+	uint64_t reserved[2]; /* must be zero */
 } wq_options;
 
 /*
@@ -139,9 +148,11 @@ typedef struct wq_options {
  *   WQ_EINVAL    out is NULL; a reserved word is not zero; name too long;
  *                spin_ns out of range; a clock, allocator or order without
  *                its functions; engine_options without an engine; max_attempts
- *                above WQ_FAILURES_MAX, or with a limiter that counts no failures
+ *                above WQ_FAILURES_MAX, or with a limiter that counts no failures; a
+ *                registry or a provider without a name, or an empty name
  *   WQ_EVERSION  the engine's table is of another version
  *   WQ_EBUSY     the limiter belongs to another
+ *   WQ_EEXIST    the registry has a queue of this name
  *   WQ_ENOMEM
  *   or the status of the limiter, if its constructor failed
  *

@@ -43,7 +43,8 @@ extern "C" {
 	X(WQ_ENOTFOUND, -13, "no such key")                                                        \
 	X(WQ_ENOTSUP, -14, "the engine does not do this")                                          \
 	X(WQ_EVERSION, -15, "the engine was built for another version of the interface")           \
-	X(WQ_EIO, -16, "storage, network or the system failed: no descriptor, no thread")
+	X(WQ_EIO, -16, "storage, network or the system failed: no descriptor, no thread")          \
+	X(WQ_EEXIST, -17, "the registry has a queue of this name")
 
 #define WQ_STATUS_ENUM(name, number, text) name = (number),
 enum wq_status { WQ_STATUS_LIST(WQ_STATUS_ENUM) };
