@@ -615,11 +615,12 @@ enum wq_state_bits {
 typedef struct wq_key_info {
 	const void *key;
 	size_t len;
-	unsigned state; /* WQ_STATE_... bits */
-	unsigned reserved0;
-	int64_t age_ns; /* since it was added; 0 while it only waits */
-	int64_t due_ns; /* when the waiting copy comes due; 0: none waits */
-	uint64_t reserved[3];
+	unsigned state;     /* WQ_STATE_... bits */
+	uint32_t failures;  /* that the limiter remembers of it */
+	int64_t age_ns;     /* since it was added; 0 while it only waits */
+	int64_t due_ns;     /* when the waiting copy comes due; 0: none waits */
+	int64_t running_ns; /* held: since it was got, if the queue has a name; else 0 */
+	uint64_t reserved[2];
 } wq_key_info;
 
 /*

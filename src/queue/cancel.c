@@ -50,6 +50,8 @@ static void unlink_line(struct wq__memory *m, const struct wq__entry *e, uint32_
 static void cancel_queued(struct wq__memory *m, struct wq__entry *e, uint64_t slot)
 {
 	m->nready--;
+	if (m->flags & WQ__METERED)
+		wq__meter_depth(m, -1);
 	if (m->flags & WQ__ORDERED && !m->order.remove) {
 		/* Its memory stays until the order pops it. */
 		if (e->bits & WQ__BESIDE)
@@ -67,8 +69,11 @@ static void cancel_queued(struct wq__memory *m, struct wq__entry *e, uint64_t sl
 
 static void cancel_held(struct wq__memory *m, struct wq__entry *e)
 {
-	if (e->bits & WQ_STATE_DIRTY)
+	if (e->bits & WQ_STATE_DIRTY) {
 		m->ndirty--;
+		if (m->flags & WQ__METERED)
+			wq__meter_depth(m, -1);
+	}
 	if (e->bits & WQ_STATE_WAITING)
 		wq__unwait(m, e);
 	wq__entry_set_state(e, WQ_STATE_RUNNING | WQ__CANCELLED | (e->bits & WQ__BESIDE));

@@ -459,7 +459,8 @@ int wq__mem_add_with(void *state, const void *key, size_t len, const wq_add_opti
 		rc = add_later(m, hash, key, len, due, o->policy, now);
 	if (m->flags & WQ__METERED) {
 		wq__meter_added(m, rc);
-		m->meter->retries += rc >= 0;
+		if (rc >= 0)
+			wq__meter_retried(m);
 	}
 	wq__pick_many(m, &wakes);
 	w = wq__lead(m);

@@ -455,14 +455,16 @@ static int requeue_locked(struct wq__memory *m, const wq_item *item, enum wq_whe
 	e = catch_up(m, item, &at, &rc);
 	if (!e)
 		return rc;
+	if (m->flags & WQ__METERED) {
+		wq__meter_end(m, e, false);
+		wq__meter_depth(m, e->bits & WQ_STATE_DIRTY ? 0 : 1);
+	}
 	if (e->bits & WQ_STATE_DIRTY)
 		m->ndirty--;
 	if (e->bits & WQ_STATE_WAITING)
 		wq__unwait(m, e);
 	m->nrunning--;
 	e->added_ns = e->u.hold.since_ns;
-	if (m->flags & WQ__METERED)
-		wq__meter_end(m, e, false);
 	wq__ready_push(m, e, (uint32_t)item->slot, where);
 	if (m->flags & WQ__WATCHED)
 		wq__watch_hold_end(m, (uint32_t)item->slot, WQ__GIVEN_BACK, false);

@@ -47,7 +47,9 @@ struct shown {
 	size_t len;
 	int64_t age_ns;
 	int64_t due_ns;
+	int64_t running_ns;
 	unsigned state;
+	uint32_t failures;
 };
 
 struct batch {
@@ -76,7 +78,7 @@ static int64_t due_of(const struct wq__memory *m, const struct wq__entry *e)
 }
 
 /* False: it does not fit. A reminder beside its key is shown with the key. */
-static bool batch_push(const struct wq__memory *m, struct batch *b, const struct wq__entry *e,
+static bool batch_push(const struct wq__memory *m, struct batch *b, struct wq__entry *e,
                        int64_t now)
 {
 	size_t len = wq__entry_len(e);
@@ -93,6 +95,8 @@ static bool batch_push(const struct wq__memory *m, struct batch *b, const struct
 	    .age_ns = (e->bits & WQ__PUBLIC) == WQ_STATE_WAITING ? 0 : age_of(e, now),
 	    .due_ns = due,
 	    .state = wq__entry_public(e) | (due ? WQ_STATE_WAITING : 0u),
+	    .running_ns = wq__meter_running(m, e, now),
+	    .failures = wq__requeues_of(m, e),
 	};
 	memcpy(b->bytes + b->used, e->key, len + 1);
 	b->used += len + 1;
@@ -141,6 +145,8 @@ static bool batch_show(const struct batch *b, wq_walk_fn fn, void *ctx, int64_t 
 		    .state = b->key[i].state,
 		    .age_ns = b->key[i].age_ns,
 		    .due_ns = b->key[i].due_ns,
+		    .running_ns = b->key[i].running_ns,
+		    .failures = b->key[i].failures,
 		};
 
 		++*shown;

@@ -32,12 +32,14 @@ static void clock_moved(void *state)
 	wq__mem_clock_changed(state);
 }
 
-static bool meter_new(struct wq__memory *m)
+static bool meter_new(struct wq__memory *m, const wq_metrics_provider *provider)
 {
 	m->meter = wq__alloc(&m->allocator, sizeof *m->meter, 8);
 	if (!m->meter)
 		return false;
 	*m->meter = (struct wq__meter){.now_ns = -1};
+	if (provider)
+		m->meter->provider = *provider;
 	m->flags |= WQ__METERED;
 	return true;
 }
@@ -84,7 +86,7 @@ static int mem_open(wq *q, const wq_options *o, void **state)
 	wq__hash_init(&m->hash_key, o->seed);
 	wq__slab_init(&m->slab, &m->allocator);
 	wq__agenda_init(&m->agenda, &m->slab, &m->allocator, wq__now(m), AGENDA_TICK, AGENDA_BITS);
-	if (o->name && !meter_new(m))
+	if (o->name && !meter_new(m, o->provider))
 		goto no_meter;
 	if (wq__table_init(&m->table, &m->slab, &m->allocator) < 0)
 		goto no_table;

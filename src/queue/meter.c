@@ -31,6 +31,18 @@ static void observe(wq_histogram *h, int64_t ns)
 	h->sum_ns += (uint64_t)ns;
 }
 
+static void tell(const struct wq__meter *t, enum wq_metric metric, int64_t delta)
+{
+	if (t->provider.add)
+		t->provider.add(t->provider.ctx, metric, delta);
+}
+
+static void tell_duration(const struct wq__meter *t, enum wq_metric metric, int64_t ns)
+{
+	if (t->provider.observe)
+		t->provider.observe(t->provider.ctx, metric, ns > 0 ? ns : 0);
+}
+
 int64_t wq__meter_now(struct wq__memory *m)
 {
 	if (m->meter->now_ns < 0)
@@ -42,10 +54,27 @@ void wq__meter_added(struct wq__memory *m, int outcome)
 {
 	struct wq__meter *t = m->meter;
 
-	t->adds += outcome == WQ_QUEUED || outcome == WQ_MARKED;
+	bool counts = outcome == WQ_QUEUED || outcome == WQ_MARKED;
+
+	t->adds += counts;
+	if (counts) {
+		tell(t, WQ_METRIC_ADDS, 1);
+		tell(t, WQ_METRIC_DEPTH, 1);
+	}
 	t->requeued += outcome == WQ_MARKED;
 	t->merged += outcome == WQ_MERGED;
 	t->refused += outcome < 0;
+}
+
+void wq__meter_retried(struct wq__memory *m)
+{
+	m->meter->retries++;
+	tell(m->meter, WQ_METRIC_RETRIES, 1);
+}
+
+void wq__meter_depth(struct wq__memory *m, int by)
+{
+	tell(m->meter, WQ_METRIC_DEPTH, by);
 }
 
 void wq__meter_due(struct wq__memory *m, int64_t late_ns)
@@ -71,6 +100,8 @@ void wq__meter_start(struct wq__memory *m, struct wq__entry *e, uint32_t id)
 	struct wq__stint *s = stint_of(m, e);
 
 	observe(&t->queue, now - e->added_ns);
+	tell(t, WQ_METRIC_DEPTH, -1);
+	tell_duration(t, WQ_METRIC_QUEUE_DURATION, now - e->added_ns);
 	*s = (struct wq__stint){.started_ns = now, .prev = t->newest};
 	if (t->newest)
 		stint_at(m, t->newest)->next = id;
@@ -85,8 +116,12 @@ void wq__meter_end(struct wq__memory *m, struct wq__entry *e, int done)
 	struct wq__meter *t = m->meter;
 	const struct wq__stint *s = stint_of(m, e);
 
-	if (done)
-		observe(&t->work, wq__meter_now(m) - s->started_ns);
+	if (done) {
+		int64_t took = wq__meter_now(m) - s->started_ns;
+
+		observe(&t->work, took);
+		tell_duration(t, WQ_METRIC_WORK_DURATION, took);
+	}
 	t->started_sum -= (uint64_t)s->started_ns;
 	if (s->prev)
 		stint_at(m, s->prev)->next = s->next;
@@ -96,6 +131,16 @@ void wq__meter_end(struct wq__memory *m, struct wq__entry *e, int done)
 		stint_at(m, s->next)->prev = s->prev;
 	else
 		t->newest = s->prev;
+}
+
+int64_t wq__meter_running(const struct wq__memory *m, struct wq__entry *e, int64_t now)
+{
+	if (!(m->flags & WQ__METERED) || !(e->bits & WQ_STATE_RUNNING))
+		return 0;
+
+	int64_t took = now - stint_of(m, e)->started_ns;
+
+	return took > 0 ? took : 0;
 }
 
 /* ---- looking ------------------------------------------------------------- */

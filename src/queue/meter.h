@@ -7,7 +7,7 @@
 #ifndef WQ_QUEUE_METER_H
 #define WQ_QUEUE_METER_H
 
-#include <wq/snapshot.h>
+#include <wq/metrics.h>
 
 struct wq__stint {
 	int64_t started_ns;
@@ -17,9 +17,10 @@ struct wq__stint {
 struct wq__meter {
 	uint64_t adds, retries, merged, refused, requeued, stale;
 	wq_histogram queue, work, late;
-	uint64_t started_sum;    /* of the running keys, modulo 2^64 */
-	uint32_t oldest, newest; /* running keys, ids */
-	int64_t now_ns;          /* of this hold of the lock; -1: not asked for yet */
+	uint64_t started_sum;         /* of the running keys, modulo 2^64 */
+	uint32_t oldest, newest;      /* running keys, ids */
+	wq_metrics_provider provider; /* I: told of it all; without functions: nobody */
+	int64_t now_ns;               /* of this hold of the lock; -1: not asked for yet */
 };
 
 struct wq__memory;
@@ -31,6 +32,12 @@ int64_t wq__meter_now(struct wq__memory *m);
 /* What an add answered. */
 void wq__meter_added(struct wq__memory *m, int outcome);
 
+/* An add that counts as a retry was accepted. */
+void wq__meter_retried(struct wq__memory *m);
+
+/* A key that was queued, or to come back, was cancelled: -1; one was given back: +1. */
+void wq__meter_depth(struct wq__memory *m, int by);
+
 /* A waiting copy came due so late. */
 void wq__meter_due(struct wq__memory *m, int64_t late_ns);
 
@@ -38,6 +45,9 @@ void wq__meter_start(struct wq__memory *m, struct wq__entry *e, uint32_t id);
 
 /* done: the hold counts as work. */
 void wq__meter_end(struct wq__memory *m, struct wq__entry *e, int done);
+
+/* How long it has been held by now; 0: it is not, or nobody knows. */
+int64_t wq__meter_running(const struct wq__memory *m, struct wq__entry *e, int64_t now);
 
 int wq__mem_look(void *state, wq_snapshot *out);
 

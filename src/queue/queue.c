@@ -13,6 +13,7 @@
 #include "base/alloc.h"
 #include "base/compiler.h"
 #include "limit/limiter.h"
+#include "metrics/registry.h"
 #include "queue/memory.h"
 #include "queue/queue.h"
 #include "time/clock.h"
@@ -43,6 +44,8 @@ static int check_options(const wq_options *o)
 		return WQ_EINVAL;
 	if (o->order && (!o->order->push || !o->order->pop || o->order->room > WQ_ORDER_ROOM_MAX))
 		return WQ_EINVAL;
+	if (o->name ? o->name[0] == '\0' : o->registry || o->provider)
+		return WQ_EINVAL;
 	if (o->max_attempts > WQ_FAILURES_MAX)
 		return WQ_EINVAL;
 	if (o->max_attempts > 0 && !wq__limiter_numbers(o->limiter))
@@ -53,7 +56,7 @@ static int check_options(const wq_options *o)
 	return WQ_OK;
 }
 
-static int make(wq **out, const wq_options *o)
+static int make(wq **out, const wq_options *o, bool *order_gone)
 {
 	wq *q = wq__alloc(o->allocator, sizeof *q, 64);
 	int rc;
@@ -70,18 +73,32 @@ static int make(wq **out, const wq_options *o)
 	};
 	wq__lock_init(&q->lock);
 	rc = q->engine->open(q, o, &q->state);
-	if (rc < 0) {
-		wq__free(o->allocator, q, sizeof *q);
-		return rc;
+	if (rc < 0)
+		goto no_engine;
+	if (o->registry) {
+		q->registry = o->registry;
+		q->listing.q = q;
+		strcpy(q->listing.name, o->name);
+		/* Last: from here on others see it. */
+		rc = wq__registry_enter(q->registry, &q->listing);
+		if (rc < 0)
+			goto no_entry;
 	}
 	*out = q;
 	return WQ_OK;
+no_entry:
+	/* With it goes the order, of which wq_new() must not speak again. */
+	*order_gone = true;
+	q->engine->close(q->state);
+no_engine:
+	wq__free(o->allocator, q, sizeof *q);
+	return rc;
 }
 
 int wq_new(wq **out, const wq_options *options)
 {
 	wq_options o = options ? *options : (wq_options){0};
-	bool ours;
+	bool ours, order_gone = false;
 	int rc;
 
 	if (!o.allocator)
@@ -100,9 +117,9 @@ int wq_new(wq **out, const wq_options *options)
 	if (rc == WQ_OK)
 		rc = check_options(&o);
 	if (rc == WQ_OK)
-		rc = make(out, &o);
+		rc = make(out, &o, &order_gone);
 	/* What was handed over is ours even if there is no queue to own it. */
-	if (rc != WQ_OK && o.order && o.order->free)
+	if (rc != WQ_OK && o.order && o.order->free && !order_gone)
 		o.order->free(o.order->ctx);
 	if (rc != WQ_OK && ours)
 		wq__limiter_release(o.limiter);
@@ -120,7 +137,8 @@ int wq_free(wq *q)
 
 	if (wq__has_pools(q))
 		return WQ_EBUSY;
-	rc = q->engine->close(q->state);
+	rc = q->registry ? wq__registry_leave(q->registry, &q->listing, q->engine->close, q->state)
+	                 : q->engine->close(q->state);
 	if (rc < 0)
 		return rc;
 	wq__limiter_release(q->limiter);

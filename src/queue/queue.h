@@ -6,6 +6,7 @@
 #include <wq/engine.h>
 
 #include "base/sync.h"
+#include "metrics/registry.h"
 
 /* A pool of the queue, in its list. */
 struct wq__pool_link {
@@ -25,6 +26,8 @@ struct wq {
 	void *dead_ctx;                                      /* I */
 	wq__lock lock;                                       /* held before a pool's */
 	struct wq__pool_link *pools;                         /* L */
+	wq_registry *registry;                               /* I: NULL: none */
+	struct wq__listing listing;                          /* the registry's */
 	_Atomic uint64_t overstayed;                         /* A, relaxed: handlers of its pools */
 };
 

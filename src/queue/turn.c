@@ -45,7 +45,7 @@ static int end_later(struct wq__memory *m, const wq_item *item, struct wq__entry
 	else
 		wq__metered(m, rc);
 	if (m->flags & WQ__METERED)
-		m->meter->retries++;
+		wq__meter_retried(m);
 	return wq__end_hold(m, item, e);
 }
 

@@ -1,0 +1,142 @@
+/* A snapshot as JSON. Bytes of keys that are no UTF-8 become U+FFFD. */
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <wq/snapshot.h>
+
+#include "metrics/json.h"
+
+static void flush(struct wq__json *j)
+{
+	if (j->rc == WQ_OK && j->n > 0)
+		j->rc = j->write(j->ctx, j->text, j->n);
+	j->n = 0;
+}
+
+void wq__json_print(struct wq__json *j, const char *format, ...)
+{
+	va_list args;
+
+	if (j->n > sizeof j->text / 2)
+		flush(j);
+	va_start(args, format);
+	j->n += (size_t)vsnprintf(j->text + j->n, sizeof j->text - j->n, format, args);
+	va_end(args);
+}
+
+/* How many bytes of a well-formed character stand at p, of n; 0: none. Shortest forms only, no surrogates. */
+static size_t utf8(const unsigned char *p, size_t n)
+{
+	size_t more = p[0] < 0x80   ? 0
+	              : p[0] < 0xc2 ? 9
+	              : p[0] < 0xe0 ? 1
+	              : p[0] < 0xf0 ? 2
+	              : p[0] < 0xf5 ? 3
+	                            : 9;
+
+	if (more >= n)
+		return 0;
+	for (size_t i = 1; i <= more; i++)
+		if ((p[i] & 0xc0) != 0x80)
+			return 0;
+	if ((p[0] == 0xe0 && p[1] < 0xa0) || (p[0] == 0xed && p[1] > 0x9f) ||
+	    (p[0] == 0xf0 && p[1] < 0x90) || (p[0] == 0xf4 && p[1] > 0x8f))
+		return 0;
+	return more + 1;
+}
+
+void wq__json_string(struct wq__json *j, const void *bytes, size_t len)
+{
+	const unsigned char *p = bytes;
+
+	wq__json_print(j, "\"");
+	while (len > 0) {
+		size_t n = utf8(p, len);
+
+		if (n == 0) {
+			wq__json_print(j, "\\ufffd");
+			n = 1;
+		} else if (*p < 0x20 || *p == '"' || *p == '\\' || *p == 0x7f) {
+			wq__json_print(j, "\\u%04x", *p);
+		} else {
+			wq__json_print(j, "%.*s", (int)n, (const char *)p);
+		}
+		p += n;
+		len -= n;
+	}
+	wq__json_print(j, "\"");
+}
+
+int wq__json_end(struct wq__json *j)
+{
+	flush(j);
+	return j->rc;
+}
+
+static void write_sample(struct wq__json *j, const char *name, const wq_sample *s)
+{
+	size_t n = s->len < sizeof s->key ? s->len : sizeof s->key - 1;
+
+	if (s->age_ns < 0) {
+		wq__json_print(j, ",\"%s\":null", name);
+		return;
+	}
+	wq__json_print(j, ",\"%s\":{\"key\":", name);
+	wq__json_string(j, s->key, n);
+	wq__json_print(j, ",\"len\":%zu,\"age_ns\":%" PRId64 "}", s->len, s->age_ns);
+}
+
+static void write_histogram(struct wq__json *j, const char *name, const wq_histogram *h)
+{
+	wq__json_print(j, ",\"%s\":{\"count\":[", name);
+	for (unsigned i = 0; i < WQ_BUCKETS; i++)
+		wq__json_print(j, "%s%" PRIu64, i > 0 ? "," : "", h->count[i]);
+	wq__json_print(j, "],\"sum_ns\":%" PRIu64 "}", h->sum_ns);
+}
+
+void wq__json_snapshot(struct wq__json *j, const wq_snapshot *s, const char *name)
+{
+	const struct {
+		const char *name;
+		uint64_t value;
+	} counts[] = {
+	    {"queued", s->queued},   {"running", s->running},   {"dirty", s->dirty},
+	    {"waiting", s->waiting}, {"left", s->left},         {"remembered", s->remembered},
+	    {"adds", s->adds},       {"retries", s->retries},   {"merged", s->merged},
+	    {"refused", s->refused}, {"requeued", s->requeued}, {"dropped", s->dropped},
+	    {"dead", s->dead},       {"stale", s->stale},       {"overstayed", s->overstayed},
+	};
+
+	wq__json_print(j, "{");
+	if (name) {
+		wq__json_print(j, "\"name\":");
+		wq__json_string(j, name, strlen(name));
+		wq__json_print(j, ",");
+	}
+	wq__json_print(j, "\"now_ns\":%" PRId64, s->now_ns);
+	for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++)
+		wq__json_print(j, ",\"%s\":%" PRIu64, counts[i].name, counts[i].value);
+	wq__json_print(j, ",\"unfinished_ns\":%" PRId64, s->unfinished_ns);
+	if (s->next_due_ns == WQ_NEVER)
+		wq__json_print(j, ",\"next_due_ns\":null");
+	else
+		wq__json_print(j, ",\"next_due_ns\":%" PRId64, s->next_due_ns);
+	write_sample(j, "oldest_queued", &s->oldest_queued);
+	write_sample(j, "longest_running", &s->longest_running);
+	write_histogram(j, "queue", &s->queue);
+	write_histogram(j, "work", &s->work);
+	write_histogram(j, "late", &s->late);
+	wq__json_print(j, "}");
+}
+
+int wq_snapshot_json(const wq_snapshot *s, const char *name, wq_write_fn write, void *ctx)
+{
+	struct wq__json j = {.write = write, .ctx = ctx};
+
+	if (!s || !write)
+		return WQ_EINVAL;
+	wq__json_snapshot(&j, s, name);
+	return wq__json_end(&j);
+}

@@ -1,0 +1,105 @@
+/* Queues by name, in the order of their names. */
+#include "metrics/registry.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/sync.h"
+
+struct wq_registry {
+	wq__lock lock;             /* taken before a queue's */
+	struct wq__listing *first; /* L */
+	int64_t n;                 /* L */
+};
+
+int wq_registry_new(wq_registry **out)
+{
+	wq_registry *r;
+
+	if (!out)
+		return WQ_EINVAL;
+	r = wq__alloc(&wq__default_allocator, sizeof *r, 64);
+	if (!r)
+		return WQ_ENOMEM;
+	memset(r, 0, sizeof *r);
+	wq__lock_init(&r->lock);
+	*out = r;
+	return WQ_OK;
+}
+
+int wq_registry_free(wq_registry *r)
+{
+	bool busy;
+
+	if (!r)
+		return WQ_EINVAL;
+	wq__lock_acquire(&r->lock);
+	busy = r->first != NULL;
+	wq__lock_release(&r->lock);
+	if (busy)
+		return WQ_EBUSY;
+	wq__free(&wq__default_allocator, r, sizeof *r);
+	return WQ_OK;
+}
+
+int64_t wq_registry_size(wq_registry *r)
+{
+	int64_t n;
+
+	if (!r)
+		return WQ_EINVAL;
+	wq__lock_acquire(&r->lock);
+	n = r->n;
+	wq__lock_release(&r->lock);
+	return n;
+}
+
+int wq__registry_enter(wq_registry *r, struct wq__listing *l)
+{
+	struct wq__listing **at = &r->first;
+	int rc = WQ_OK;
+
+	wq__lock_acquire(&r->lock);
+	while (*at && strcmp((*at)->name, l->name) < 0)
+		at = &(*at)->next;
+	if (*at && strcmp((*at)->name, l->name) == 0) {
+		rc = WQ_EEXIST;
+	} else {
+		l->next = *at;
+		*at = l;
+		r->n++;
+	}
+	wq__lock_release(&r->lock);
+	return rc;
+}
+
+int wq__registry_leave(wq_registry *r, struct wq__listing *l, int (*close)(void *state),
+                       void *state)
+{
+	struct wq__listing **at = &r->first;
+	int rc;
+
+	wq__lock_acquire(&r->lock);
+	rc = close(state);
+	if (rc >= 0) {
+		while (*at != l)
+			at = &(*at)->next;
+		*at = l->next;
+		r->n--;
+	}
+	wq__lock_release(&r->lock);
+	return rc;
+}
+
+int wq_registry_each(wq_registry *r, wq_registry_fn fn, void *ctx)
+{
+	int rc = WQ_OK;
+
+	if (!r || !fn)
+		return WQ_EINVAL;
+	wq__lock_acquire(&r->lock);
+	for (struct wq__listing *l = r->first; l && rc == WQ_OK; l = l->next)
+		rc = fn(ctx, l->name, l->q);
+	wq__lock_release(&r->lock);
+	return rc;
+}

@@ -1,0 +1,21 @@
+/* The registry from inside: a queue enters it when it is made, and leaves before it goes. */
+#ifndef WQ_METRICS_REGISTRY_H
+#define WQ_METRICS_REGISTRY_H
+
+#include <wq/metrics.h>
+
+/* A queue in it. */
+struct wq__listing {
+	struct wq__listing *next;
+	wq *q;
+	char name[256];
+};
+
+/* WQ_OK, or WQ_EEXIST: the name is taken. The listing is the queue's memory. */
+int wq__registry_enter(wq_registry *r, struct wq__listing *l);
+
+/* It leaves if close(state) answers >= 0, and nobody looks at it meanwhile. What close answered. */
+int wq__registry_leave(wq_registry *r, struct wq__listing *l, int (*close)(void *state),
+                       void *state);
+
+#endif

@@ -1,0 +1,212 @@
+/*
+ * Metrics as text, in Prometheus' format 0.0.4 and in OpenMetrics 1.0. All queues
+ * are looked at first, each in one short hold of its lock; the text is made from
+ * those pictures alone. A metric is a line of the table below.
+ */
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <wq/metrics.h>
+
+#include "base/alloc.h"
+
+enum kind { GAUGE, GAUGE_SECONDS, COUNTER, HISTOGRAM };
+
+struct metric {
+	const char *name; /* a counter's without _total */
+	const char *help;
+	enum kind kind;
+	size_t at; /* where in the snapshot */
+};
+
+#define AT(field) offsetof(wq_snapshot, field)
+
+static const struct metric metrics[] = {
+    {"workqueue_depth", "Keys in line, or held and to come back", GAUGE, AT(queued)},
+    {"workqueue_adds", "Adds that were not merged", COUNTER, AT(adds)},
+    {"workqueue_queue_duration_seconds", "From the add to the get", HISTOGRAM, AT(queue)},
+    {"workqueue_work_duration_seconds", "From the get to the done", HISTOGRAM, AT(work)},
+    {"workqueue_unfinished_work_seconds", "Sum of the ages of the keys that are held",
+     GAUGE_SECONDS, AT(unfinished_ns)},
+    {"workqueue_longest_running_processor_seconds", "Age of the key that has been held longest",
+     GAUGE_SECONDS, AT(longest_running.age_ns)},
+    {"workqueue_retries", "Delayed and limited adds, and retries", COUNTER, AT(retries)},
+    {"wq_waiting", "Keys that wait for their time", GAUGE, AT(waiting)},
+    {"wq_running", "Keys that workers hold", GAUGE, AT(running)},
+    {"wq_oldest_queued_seconds", "How long the head of the line has been there", GAUGE_SECONDS,
+     AT(oldest_queued.age_ns)},
+    {"wq_delay_lateness_seconds", "How late waiting keys entered the line", HISTOGRAM, AT(late)},
+    {"wq_merged", "Adds of keys that were in line already", COUNTER, AT(merged)},
+    {"wq_refused", "Adds that were refused", COUNTER, AT(refused)},
+    {"wq_requeued", "Adds of keys that workers held", COUNTER, AT(requeued)},
+    {"wq_dropped", "Waiting keys that a shutdown dropped", COUNTER, AT(dropped)},
+    {"wq_dead", "Keys that were given up after their last attempt", COUNTER, AT(dead)},
+    {"wq_stale", "Items that were handed back though they were not held", COUNTER, AT(stale)},
+    {"wq_overstayed", "Handlers that took longer than they may", COUNTER, AT(overstayed)},
+};
+
+enum { NMETRICS = sizeof metrics / sizeof metrics[0], NAME_BYTES = 256 };
+
+struct picture {
+	struct picture *next;
+	char label[NAME_BYTES * 2]; /* the name, escaped */
+	wq_snapshot s;
+};
+
+struct out {
+	struct picture *first, **last;
+	bool open; /* OpenMetrics */
+	wq_write_fn write;
+	void *ctx;
+	int rc;
+	char text[4096];
+	size_t n;
+};
+
+/* ---- collecting ----------------------------------------------------------- */
+
+/* In a label's value a backslash, a quote and a line feed are escaped. */
+static void escape(char *to, const char *from)
+{
+	for (; *from; from++) {
+		if (*from == '\\' || *from == '"' || *from == '\n')
+			*to++ = '\\';
+		*to++ = *from == '\n' ? 'n' : *from;
+	}
+	*to = '\0';
+}
+
+static int collect(void *ctx, const char *name, wq *q)
+{
+	struct out *o = ctx;
+	struct picture *p = wq__alloc(&wq__default_allocator, sizeof *p, 8);
+
+	if (!p)
+		return WQ_ENOMEM;
+	p->next = NULL;
+	escape(p->label, name);
+	*o->last = p;
+	o->last = &p->next;
+	return wq_look(q, &p->s);
+}
+
+static void release(struct out *o)
+{
+	while (o->first) {
+		struct picture *p = o->first;
+
+		o->first = p->next;
+		wq__free(&wq__default_allocator, p, sizeof *p);
+	}
+}
+
+/* ---- writing -------------------------------------------------------------- */
+
+static void flush(struct out *o)
+{
+	if (o->rc == WQ_OK && o->n > 0)
+		o->rc = o->write(o->ctx, o->text, o->n);
+	o->n = 0;
+}
+
+static void print(struct out *o, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* No line is longer than half the buffer. */
+static void print(struct out *o, const char *format, ...)
+{
+	va_list args;
+
+	if (o->n > sizeof o->text / 2)
+		flush(o);
+	va_start(args, format);
+	o->n += (size_t)vsnprintf(o->text + o->n, sizeof o->text - o->n, format, args);
+	va_end(args);
+}
+
+static double seconds(int64_t ns)
+{
+	return (double)(ns > 0 ? ns : 0) * 1e-9;
+}
+
+static void write_histogram(struct out *o, const char *name, const char *label,
+                            const wq_histogram *h)
+{
+	static const char *const bounds[WQ_BUCKETS] = {"1e-08", "1e-07", "1e-06", "1e-05", "0.0001",
+	                                               "0.001", "0.01",  "0.1",   "1",     "10",
+	                                               "100",   "1000",  "+Inf"};
+	uint64_t sum = 0;
+
+	for (unsigned i = 0; i < WQ_BUCKETS; i++) {
+		const char *bound = bounds[i];
+
+		/* OpenMetrics wants them to look like floating-point numbers. */
+		if (o->open && strchr(bound, '.') == NULL && bound[0] != '+' && !strchr(bound, 'e'))
+			print(o, "%s_bucket{name=\"%s\",le=\"%s.0\"} %" PRIu64 "\n", name, label,
+			      bound, sum += h->count[i]);
+		else
+			print(o, "%s_bucket{name=\"%s\",le=\"%s\"} %" PRIu64 "\n", name, label,
+			      bound, sum += h->count[i]);
+	}
+	print(o, "%s_sum{name=\"%s\"} %.9g\n", name, label, (double)h->sum_ns * 1e-9);
+	print(o, "%s_count{name=\"%s\"} %" PRIu64 "\n", name, label, sum);
+}
+
+static void write_value(struct out *o, const struct metric *m, const struct picture *p)
+{
+	const void *at = (const char *)&p->s + m->at;
+
+	if (m->kind == HISTOGRAM)
+		write_histogram(o, m->name, p->label, at);
+	else if (m->kind == GAUGE_SECONDS)
+		print(o, "%s{name=\"%s\"} %.9g\n", m->name, p->label,
+		      seconds(*(const int64_t *)at));
+	else
+		print(o, "%s%s{name=\"%s\"} %" PRIu64 "\n", m->name,
+		      m->kind == COUNTER ? "_total" : "", p->label, *(const uint64_t *)at);
+}
+
+static void write_metric(struct out *o, const struct metric *m)
+{
+	static const char *const types[] = {"gauge", "gauge", "counter", "histogram"};
+	/* OpenMetrics names a family without the suffix of its counter. */
+	const char *suffix = m->kind == COUNTER && !o->open ? "_total" : "";
+
+	print(o, "# HELP %s%s %s\n", m->name, suffix, m->help);
+	print(o, "# TYPE %s%s %s\n", m->name, suffix, types[m->kind]);
+	for (const struct picture *p = o->first; p; p = p->next)
+		write_value(o, m, p);
+}
+
+const char *wq_metrics_type(enum wq_metrics_format format)
+{
+	return format == WQ_OPENMETRICS
+	           ? "application/openmetrics-text; version=1.0.0; charset=utf-8"
+	           : "text/plain; version=0.0.4; charset=utf-8";
+}
+
+int wq_metrics_write(wq_registry *r, enum wq_metrics_format format, wq_write_fn write, void *ctx)
+{
+	struct out o = {.open = format == WQ_OPENMETRICS, .write = write, .ctx = ctx};
+	int rc;
+
+	if (!r || !write || (unsigned)format > WQ_OPENMETRICS)
+		return WQ_EINVAL;
+	o.last = &o.first;
+	rc = wq_registry_each(r, collect, &o);
+	/* The depth is what will be handed out: in line, or to come back. */
+	for (struct picture *p = o.first; p; p = p->next)
+		p->s.queued += p->s.dirty;
+	if (rc == WQ_OK) {
+		for (size_t i = 0; i < NMETRICS; i++)
+			write_metric(&o, &metrics[i]);
+		if (o.open)
+			print(&o, "# EOF\n");
+		flush(&o);
+		rc = o.rc;
+	}
+	release(&o);
+	return rc;
+}
