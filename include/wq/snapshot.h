@@ -6,7 +6,7 @@
  *     wq_look(q, &s);
  *     printf("%llu queued, the oldest for %.3f s\n", s.queued, 1e-9 * s.oldest_queued.age_ns);
  *
- * Counts by state are there for every queue. Counters, histograms and ages of
+ * Counts by state are there for every queue, and so are dropped, dead and overstayed. The other counters, histograms and ages of
  * running keys need a queue with a name (wq_options.name): without one nobody
  * asked for them, and they cost a look at the clock for every step. They are 0 then.
  */

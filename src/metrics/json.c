@@ -26,8 +26,8 @@ void wq__json_print(struct wq__json *j, const char *format, ...)
 	va_end(args);
 }
 
-/* How many bytes of a well-formed character stand at p, of n; 0: none. Shortest forms only, no surrogates. */
-static size_t utf8(const unsigned char *p, size_t n)
+/* Shortest forms only, and no surrogates. */
+size_t wq__utf8(const unsigned char *p, size_t n)
 {
 	size_t more = p[0] < 0x80   ? 0
 	              : p[0] < 0xc2 ? 9
@@ -53,7 +53,7 @@ void wq__json_string(struct wq__json *j, const void *bytes, size_t len)
 
 	wq__json_print(j, "\"");
 	while (len > 0) {
-		size_t n = utf8(p, len);
+		size_t n = wq__utf8(p, len);
 
 		if (n == 0) {
 			wq__json_print(j, "\\ufffd");

@@ -12,6 +12,7 @@
 #include <wq/metrics.h>
 
 #include "base/alloc.h"
+#include "metrics/json.h"
 
 enum kind { GAUGE, GAUGE_SECONDS, COUNTER, HISTOGRAM };
 
@@ -52,7 +53,7 @@ enum { NMETRICS = sizeof metrics / sizeof metrics[0], NAME_BYTES = 256 };
 
 struct picture {
 	struct picture *next;
-	char label[NAME_BYTES * 2]; /* the name, escaped */
+	char label[NAME_BYTES * 3]; /* the name, escaped */
 	wq_snapshot s;
 };
 
@@ -68,13 +69,30 @@ struct out {
 
 /* ---- collecting ----------------------------------------------------------- */
 
-/* In a label's value a backslash, a quote and a line feed are escaped. */
-static void escape(char *to, const char *from)
+/*
+ * In a label's value a backslash, a quote and a line feed are escaped. Bytes that are no
+ * UTF-8, for which all of the text would be refused, become U+FFFD.
+ */
+static void escape(char *to, const char *name)
 {
-	for (; *from; from++) {
-		if (*from == '\\' || *from == '"' || *from == '\n')
-			*to++ = '\\';
-		*to++ = *from == '\n' ? 'n' : *from;
+	const unsigned char *p = (const unsigned char *)name;
+	size_t left = strlen(name);
+
+	while (left > 0) {
+		size_t n = wq__utf8(p, left);
+
+		if (n == 0) {
+			memcpy(to, "\xef\xbf\xbd", 3);
+			to += 3;
+			n = 1;
+		} else {
+			if (*p == '\\' || *p == '"' || *p == '\n')
+				*to++ = '\\';
+			memcpy(to, *p == '\n' ? (const void *)"n" : p, n);
+			to += n;
+		}
+		p += n;
+		left -= n;
 	}
 	*to = '\0';
 }
@@ -126,10 +144,9 @@ static void print(struct out *o, const char *format, ...)
 	va_end(args);
 }
 
-static double seconds(int64_t ns)
-{
-	return (double)(ns > 0 ? ns : 0) * 1e-9;
-}
+/* Nanoseconds as seconds, all digits, whatever the locale makes of a decimal point. */
+#define SECONDS "%" PRIu64 ".%09" PRIu64
+#define IN_SECONDS(ns) (uint64_t)(ns) / 1000000000, (uint64_t)(ns) % 1000000000
 
 static void write_histogram(struct out *o, const char *name, const char *label,
                             const wq_histogram *h)
@@ -150,19 +167,21 @@ static void write_histogram(struct out *o, const char *name, const char *label,
 			print(o, "%s_bucket{name=\"%s\",le=\"%s\"} %" PRIu64 "\n", name, label,
 			      bound, sum += h->count[i]);
 	}
-	print(o, "%s_sum{name=\"%s\"} %.9g\n", name, label, (double)h->sum_ns * 1e-9);
+	print(o, "%s_sum{name=\"%s\"} " SECONDS "\n", name, label, IN_SECONDS(h->sum_ns));
 	print(o, "%s_count{name=\"%s\"} %" PRIu64 "\n", name, label, sum);
 }
 
 static void write_value(struct out *o, const struct metric *m, const struct picture *p)
 {
 	const void *at = (const char *)&p->s + m->at;
+	int64_t age = m->kind == GAUGE_SECONDS ? *(const int64_t *)at : 0;
 
+	if (age < 0)
+		age = 0; /* there is none */
 	if (m->kind == HISTOGRAM)
 		write_histogram(o, m->name, p->label, at);
 	else if (m->kind == GAUGE_SECONDS)
-		print(o, "%s{name=\"%s\"} %.9g\n", m->name, p->label,
-		      seconds(*(const int64_t *)at));
+		print(o, "%s{name=\"%s\"} " SECONDS "\n", m->name, p->label, IN_SECONDS(age));
 	else
 		print(o, "%s%s{name=\"%s\"} %" PRIu64 "\n", m->name,
 		      m->kind == COUNTER ? "_total" : "", p->label, *(const uint64_t *)at);

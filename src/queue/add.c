@@ -235,9 +235,8 @@ static int add_batch(struct wq__memory *m, const wq_key *keys, size_t n, const u
 			for (size_t j = i; j < n && j < i + AHEAD; j++)
 				wq__table_prefetch(&m->table, hash[j]);
 		if (rc == WQ_OK)
-			rc = add_locked(m, hash[i], keys[i].key, keys[i].len, &when,
-			                m->flags & WQ__TIMED);
-		wq__metered(m, rc);
+			rc = wq__metered(m, add_locked(m, hash[i], keys[i].key, keys[i].len, &when,
+			                               m->flags & WQ__TIMED));
 		accepted += rc > 0;
 		if (outcomes)
 			outcomes[i] = rc;

@@ -119,8 +119,11 @@ void wq__line_up(struct wq__memory *m, struct wq__entry *e, uint32_t id, int64_t
 		int64_t added = e->added_ns;
 
 		wq__entry_set_state(e, wq__entry_state(e) & WQ__BESIDE);
-		if (wq__begin_wait(m, e, (uint64_t)e->hash << 32 | id, now, now))
+		if (wq__begin_wait(m, e, (uint64_t)e->hash << 32 | id, now, now)) {
+			if (m->meter)
+				m->meter->parked = true;
 			return;
+		}
 		e->added_ns = added;
 	}
 	wq__ready_push(m, e, id, WQ_TAIL);
@@ -159,7 +162,10 @@ static void reminder_due(struct wq__memory *m, struct wq__entry *e, uint64_t slo
 	} else if (key->bits & WQ_STATE_QUEUED) {
 		if (m->order.touch)
 			m->order.touch(m->order.ctx, &key->u.node);
-	} else if (!(key->bits & WQ_STATE_DIRTY)) {
+		wq__metered(m, WQ_MERGED);
+	} else if (key->bits & WQ_STATE_DIRTY) {
+		wq__metered(m, WQ_MERGED);
+	} else {
 		if (wq__entry_absent(key))
 			wq__revive(m, key);
 		key_due(m, key, id, due_ns);

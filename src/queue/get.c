@@ -189,6 +189,14 @@ static inline __attribute__((always_inline)) int end_hold(struct wq__memory *m, 
 	return rc;
 }
 
+/* An item was handed back that is not held. */
+static wq__cold int stale(struct wq__memory *m, int why)
+{
+	if (m->flags & WQ__METERED)
+		m->meter->stale++;
+	return why;
+}
+
 /* The same, or an error. */
 static inline int done_locked(struct wq__memory *m, const wq_item *item)
 {
@@ -196,18 +204,15 @@ static inline int done_locked(struct wq__memory *m, const wq_item *item)
 	int rc;
 	struct wq__entry *e = held(m, item, &at, &rc);
 
-	if (wq__unlikely(!e)) {
-		if (m->flags & WQ__METERED)
-			m->meter->stale++;
-		return rc;
-	}
+	if (wq__unlikely(!e))
+		return stale(m, rc);
 	if (wq__unlikely(item->token == m->sample))
 		wq__sample_end(m);
 	if (wq__unlikely(m->flags & WQ__TIMED) &&
 	    (m->flags & WQ__WATCHED || e->bits & COMES_BACK)) {
 		e = catch_up(m, item, &at, &rc);
 		if (!e)
-			return rc;
+			return stale(m, rc);
 	}
 	return end_hold(m, item, e, at);
 }
@@ -449,15 +454,16 @@ static int requeue_locked(struct wq__memory *m, const wq_item *item, enum wq_whe
 	struct wq__entry *e = held(m, item, &at, &rc);
 
 	if (!e)
-		return rc;
+		return stale(m, rc);
 	if (item->token == m->sample)
 		wq__sample_end(m);
 	e = catch_up(m, item, &at, &rc);
 	if (!e)
-		return rc;
+		return stale(m, rc);
 	if (m->flags & WQ__METERED) {
 		wq__meter_end(m, e, false);
-		wq__meter_depth(m, e->bits & WQ_STATE_DIRTY ? 0 : 1);
+		if (!(e->bits & WQ_STATE_DIRTY))
+			wq__meter_depth(m, 1);
 	}
 	if (e->bits & WQ_STATE_DIRTY)
 		m->ndirty--;

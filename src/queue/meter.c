@@ -54,7 +54,9 @@ void wq__meter_added(struct wq__memory *m, int outcome)
 {
 	struct wq__meter *t = m->meter;
 
-	bool counts = outcome == WQ_QUEUED || outcome == WQ_MARKED;
+	bool counts = (outcome == WQ_QUEUED && !t->parked) || outcome == WQ_MARKED;
+
+	t->parked = false;
 
 	t->adds += counts;
 	if (counts) {

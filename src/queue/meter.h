@@ -7,6 +7,7 @@
 #ifndef WQ_QUEUE_METER_H
 #define WQ_QUEUE_METER_H
 
+#include <stdbool.h>
 #include <wq/metrics.h>
 
 struct wq__stint {
@@ -20,7 +21,8 @@ struct wq__meter {
 	uint64_t started_sum;         /* of the running keys, modulo 2^64 */
 	uint32_t oldest, newest;      /* running keys, ids */
 	wq_metrics_provider provider; /* I: told of it all; without functions: nobody */
-	int64_t now_ns;               /* of this hold of the lock; -1: not asked for yet */
+	bool parked;    /* the add was put off behind a burst: it counts when it comes due */
+	int64_t now_ns; /* of this hold of the lock; -1: not asked for yet */
 };
 
 struct wq__memory;
