@@ -29,14 +29,9 @@ void wq__json_print(struct wq__json *j, const char *format, ...)
 /* Shortest forms only, and no surrogates. */
 size_t wq__utf8(const unsigned char *p, size_t n)
 {
-	size_t more = p[0] < 0x80   ? 0
-	              : p[0] < 0xc2 ? 9
-	              : p[0] < 0xe0 ? 1
-	              : p[0] < 0xf0 ? 2
-	              : p[0] < 0xf5 ? 3
-	                            : 9;
+	size_t more = p[0] < 0x80 ? 0 : p[0] < 0xe0 ? 1 : p[0] < 0xf0 ? 2 : 3;
 
-	if (more >= n)
+	if (more >= n || (p[0] >= 0x80 && p[0] < 0xc2) || p[0] > 0xf4)
 		return 0;
 	for (size_t i = 1; i <= more; i++)
 		if ((p[i] & 0xc0) != 0x80)
