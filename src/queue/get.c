@@ -315,7 +315,7 @@ int wq__mem_next(void *state, wq_item *item, int64_t deadline_ns)
 
 	wq__lock_acquire(&m->lock);
 	if (wq__unlikely(m->flags & WQ__METERED))
-		m->meter->now_ns = wq__now(m);
+		m->meter->now_ns = wq__stamp(m);
 
 	int rc = done_locked(m, item);
 

@@ -41,6 +41,8 @@ static bool meter_new(struct wq__memory *m, const wq_metrics_provider *provider)
 	if (provider)
 		m->meter->provider = *provider;
 	m->flags |= WQ__METERED;
+	if (m->clock.now == wq__clock_real.now)
+		m->flags |= WQ__TICKING;
 	return true;
 }
 

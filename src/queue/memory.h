@@ -76,6 +76,7 @@ enum wq__flags {
 	WQ__GATED = 256,    /* shut, and a Get of a pool waits for the last hold to end */
 	WQ__ASKS = 512,     /* attempts are the user's own limiter's to say */
 	WQ__METERED = 1024, /* it has a name: count and time */
+	WQ__TICKING = 2048, /* and does so on the real clock */
 };
 
 struct wq__memory {
@@ -257,7 +258,9 @@ static inline int64_t wq__now(const struct wq__memory *m)
 /* When something was added: cheap unless somebody wants it exact. */
 static inline int64_t wq__stamp(const struct wq__memory *m)
 {
-	return m->flags & WQ__EXACT ? wq__now(m) : wq__clock_coarse();
+	if (wq__likely(!(m->flags & WQ__EXACT)))
+		return wq__clock_coarse();
+	return m->flags & WQ__TICKING ? wq__ticks_now(&m->meter->ticks) : wq__now(m);
 }
 
 static inline struct wq__entry *wq__entry_at(const struct wq__memory *m, uint32_t id)

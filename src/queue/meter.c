@@ -46,7 +46,7 @@ static void tell_duration(const struct wq__meter *t, enum wq_metric metric, int6
 int64_t wq__meter_now(struct wq__memory *m)
 {
 	if (m->meter->now_ns < 0)
-		return wq__now(m);
+		return wq__stamp(m);
 	return m->meter->now_ns;
 }
 

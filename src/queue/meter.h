@@ -10,6 +10,8 @@
 #include <stdbool.h>
 #include <wq/metrics.h>
 
+#include "time/ticks.h"
+
 struct wq__stint {
 	int64_t started_ns;
 	uint32_t prev, next; /* ids; 0: none */
@@ -21,7 +23,8 @@ struct wq__meter {
 	uint64_t started_sum;         /* of the running keys, modulo 2^64 */
 	uint32_t oldest, newest;      /* running keys, ids */
 	wq_metrics_provider provider; /* I: told of it all; without functions: nobody */
-	bool parked;    /* the add was put off behind a burst: it counts when it comes due */
+	bool parked; /* the add was put off behind a burst: it counts when it comes due */
+	struct wq__ticks ticks;
 	int64_t now_ns; /* of this hold of the lock; -1: not asked for yet */
 };
 
