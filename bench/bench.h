@@ -18,6 +18,7 @@
  *   parts.c       rows of the heap and the delay queue
  *   limit.c       rows of limited adds
  *   workers.c     rows of the pool and of the parallel loop
+ *   scrape.c      rows of reading the metrics of a queue in use
  *
  * A group is a few rows that one repetition measures together. It knows its
  * rows, fills in a value and, where the row is judged by a primitive, that
@@ -101,7 +102,8 @@ struct bench_groups {
 };
 
 extern const struct bench_groups bench_single, bench_bulk, bench_threads, bench_wake, bench_memory,
-    bench_wheel, bench_delay, bench_burst, bench_late, bench_parts, bench_limit, bench_workers;
+    bench_wheel, bench_delay, bench_burst, bench_late, bench_parts, bench_limit, bench_workers,
+    bench_scrape;
 
 /* What runs in a child of its own, of memory.c and single.c. Return an exit status. */
 int bench_memory_child(void);
@@ -126,11 +128,16 @@ void bench_child(const char *option, char *line, size_t size);
 wq *bench_queue(void);
 /* A queue that does the same in every run; either may be NULL. */
 wq *bench_seeded_queue(const wq_clock *clock, const wq_order *order);
+/* A queue with metrics; r may be NULL. */
+wq *bench_named_queue(wq_registry *r);
 void bench_queue_free(wq *q, size_t left);
 
 /* Sleeps in the kernel; keeps the CPU busy. */
 void bench_rest(int64_t ns);
 void bench_spin(int64_t ns);
+
+/* Keeps this thread on the nth of the CPUs that it may run on; one of them if there are fewer. */
+void bench_pin(int nth);
 
 /* Sorts the samples; the value below which the part p of them lies. */
 double bench_percentile(double *samples, size_t n, double p);

@@ -117,6 +117,15 @@ wq *bench_seeded_queue(const wq_clock *clock, const wq_order *order)
 	return q;
 }
 
+wq *bench_named_queue(wq_registry *r)
+{
+	wq *q = NULL;
+
+	bench_check(wq_new(&q, &(wq_options){.name = "bench", .registry = r}) == WQ_OK,
+	            "wq_new failed");
+	return q;
+}
+
 void bench_queue_free(wq *q, size_t left)
 {
 	bench_check(wq_free(q) == (int)left, "the queue does not hold what it should");
@@ -137,6 +146,19 @@ void bench_spin(int64_t ns)
 
 	while (bench_now() < end)
 		;
+}
+
+void bench_pin(int nth)
+{
+	cpu_set_t set, one;
+
+	bench_check(sched_getaffinity(0, sizeof set, &set) == 0, "no affinity mask");
+	nth %= CPU_COUNT(&set);
+	CPU_ZERO(&one);
+	for (size_t cpu = 0; cpu < CPU_SETSIZE; cpu++)
+		if (CPU_ISSET(cpu, &set) && nth-- == 0)
+			CPU_SET(cpu, &one);
+	bench_check(sched_setaffinity(0, sizeof one, &one) == 0, "a thread could not be pinned");
 }
 
 static int by_value(const void *a, const void *b)
@@ -267,26 +289,16 @@ enum { TRIP_CHUNKS_MAX = 1000, TRIP_CHUNKS_LEAST = 5, TRIP_ROUNDS = 200 };
 
 struct trip {
 	alignas(BENCH_LINE) _Atomic uint32_t ball; /* A: odd on its way out, even on its way back */
-	alignas(BENCH_LINE) size_t cpu[2];
-	double chunks[TRIP_CHUNKS_MAX];
+	alignas(BENCH_LINE) double chunks[TRIP_CHUNKS_MAX];
 	size_t nchunks;
 };
-
-static void pin(size_t cpu)
-{
-	cpu_set_t set;
-
-	CPU_ZERO(&set);
-	CPU_SET(cpu, &set);
-	bench_check(sched_setaffinity(0, sizeof set, &set) == 0, "a thread could not be pinned");
-}
 
 /* No pause in these loops: it is longer than a trip. */
 static void *trip_back(void *arg)
 {
 	struct trip *t = arg;
 
-	pin(t->cpu[1]);
+	bench_pin(1);
 	for (uint32_t expected = 1;; expected += 2) {
 		uint32_t ball;
 
@@ -304,7 +316,7 @@ static void *trip_out(void *arg)
 	uint32_t ball = 0;
 	int64_t begin = bench_now();
 
-	pin(t->cpu[0]);
+	bench_pin(0);
 	for (t->nchunks = 0; t->nchunks < bench_sizes.trip_chunks; t->nchunks++) {
 		int64_t start = bench_now();
 
@@ -327,14 +339,10 @@ double bench_line_trip(void)
 	static struct trip t;
 	cpu_set_t set;
 	uint64_t threads[2];
-	int found = 0;
 
 	/* Both ends run in threads of their own: the caller's affinity stays. */
 	bench_check(sched_getaffinity(0, sizeof set, &set) == 0, "no affinity mask");
-	for (size_t cpu = 0; cpu < CPU_SETSIZE && found < 2; cpu++)
-		if (CPU_ISSET(cpu, &set))
-			t.cpu[found++] = cpu;
-	if (found < 2)
+	if (CPU_COUNT(&set) < 2)
 		return 0;
 	atomic_store(&t.ball, 0);
 	bench_thread(&threads[0], trip_back, &t);

@@ -4,6 +4,7 @@
  *   cycle_empty   Add+Get+Done on an empty queue
  *   cycle_single  the same in a process that has one thread only; to compare
  *   cycle_waiting cycle_empty while one key waits far away
+ *   cycle_metrics cycle_empty on a queue with a name, which counts and times every step
  *   cycle_1m      the same behind 1M other keys: Add a new key, Get the head,
  *                 Done, so the queue stays as long as it was
  *   dup_hot       Add of the one key that is queued already
@@ -141,6 +142,25 @@ static void waiting_run(const void *arg, void *state, struct bench_sample *sampl
 	free(clock);
 }
 
+/* ---- cycle, with metrics ---------------------------------------------------- */
+
+static void metrics_run(const void *arg, void *state, struct bench_sample *samples)
+{
+	struct cycle *with = cycle_setup(&empty), *without = cycle_setup(&empty);
+	wq_snapshot seen;
+
+	(void)arg;
+	(void)state;
+	bench_queue_free(with->q, 0);
+	with->q = bench_named_queue(NULL);
+	bench_in_turn(&with->work, &without->work, &samples[0]);
+	bench_check(wq_look(with->q, &seen) == WQ_OK && seen.adds > 0 && seen.work.sum_ns > 0 &&
+	                seen.running == 0,
+	            "cycle_metrics: nothing was counted");
+	cycle_teardown(with);
+	cycle_teardown(without);
+}
+
 /* ---- duplicates ------------------------------------------------------------ */
 
 struct dup {
@@ -217,6 +237,12 @@ static const struct bench_group groups[] = {
 	.nrows = 1,
 	.reps = 9,
 	.run = waiting_run,
+    },
+    {
+	.rows = {{"cycle_metrics", "ns", BAR_TIMES, 2, "cycle_empty"}},
+	.nrows = 1,
+	.reps = 9,
+	.run = metrics_run,
     },
     SINGLE("cycle_1m", 1, "random_access", &full_of_keys, cycle_setup, cycle_run, cycle_teardown),
     SINGLE("dup_hot", 2, "mutex", &empty, dup_setup, dup_run, dup_teardown),

@@ -35,7 +35,8 @@ static const struct expected {
     {"cancel_100k", "ns"},      {"add_after_1m", "ns"},       {"cancel_1m", "ns"},
     {"add_after_10m", "ns"},    {"cancel_10m", "ns"},         {"limited_cycle", "ns"},
     {"pool_1us", "keys/s"},     {"parallel", "ns"},           {"parallel_16", "ns"},
-    {"parallel_256", "ns"},     {"parallel_4096", "ns"},
+    {"parallel_256", "ns"},     {"parallel_4096", "ns"},      {"cycle_metrics", "ns"},
+    {"scrape_1m", "ns"},        {"scrape_held", "ns"},
 };
 
 enum { EXPECTED = sizeof expected / sizeof expected[0] };
