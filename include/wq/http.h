@@ -12,16 +12,28 @@
  *   /metrics                                    | metrics; OpenMetrics if Accept asks for it
  *   /healthz                                    | ok
  *   /api/queues                                 | {"queues":[...]}: wq_snapshot_json() of each
- *   /api/queues/NAME/keys?state=S&limit=N&match=M | {"name":..,"looked":..,"keys":[{"key":..,"state":[..],"age_ns":..,
- *                                               |  "due_ns":..,"running_ns":..,"failures":..}]}
+ *   /api/queues/NAME/keys?state=S&limit=N&match=M | keys of a queue, see below
  *
- * state is queued, running (the longest first), waiting (the next to come due first), left or failing
- * (the most failures first); left out: all. limit is 1 to 1000, 100 if left out. match: keys that contain it.
- * NAME and M are percent-encoded. The server answers GET and HEAD alone.
+ * The server answers GET and HEAD alone. An error is {"error":"..."}. NAME and M are percent-encoded.
+ *
+ *   S       | keys, and which come first      || {"name":"pods",
+ *   --------+---------------------------------||  "now_ns":..,    the queue's time at the walk
+ *   (none)  | all; the oldest                 ||  "looked":..,    keys that were walked over
+ *   queued  | in line; the oldest             ||  "found":..,     of those, how many S and M fit
+ *   running | held; the longest               ||  "keys":[{"key":..,"len":..,"state":["queued"],
+ *   waiting | those that come due next        ||    "age_ns":..,"due_ns":..,"running_ns":..,
+ *   left    | left over; the oldest           ||    "failures":..}]}
+ *   failing | with failures; the most         ||  due_ns is null where nothing comes due
+ *
+ * N is 1 to 1000, 100 if left out. M: keys that contain it, at most 256 bytes. A key is shown as in
+ * a snapshot, its first 127 bytes; len is of the whole.
  *
  * It has a thread of its own. Requests are answered from pictures of the queues that are taken
  * at most every so often, however many ask: all requests together hold a queue's lock for
- * less than a hundredth of the time.
+ * less than a hundredth of the time. Metrics and queues are at most 100 ms old. A listing of keys is a
+ * walk over all of them: it is 1 s old at most where that takes less than 5 ms, else up to 200 times as
+ * old as the walk took; a listing that nobody has asked for lately may have to wait as long: 503,
+ * Retry-After says how many seconds.
  */
 #ifndef WQ_HTTP_H
 #define WQ_HTTP_H
@@ -41,23 +53,25 @@ typedef struct wq_http_options {
 	wq_registry *registry; /* outlives the server */
 	/* An IPv4 or IPv6 address; NULL: 127.0.0.1. Who may read keys is who can reach it. */
 	const char *address;
-	uint16_t port;            /* 0: one that is free, see wq_http_port() */
-	uint16_t reserved0;       /* must be zero */
-	uint32_t max_connections; /* 0: 64 */
-	uint32_t timeout_s;       /* an idle or slow connection is dropped after that; 0: 10 */
-	uint64_t reserved[6];     /* must be zero */
+	uint16_t port;      /* 0: one that is free, see wq_http_port() */
+	uint16_t reserved0; /* must be zero */
+	/* 0: 64. Who comes later waits; when all are taken, who is idle or slow for 1 s is dropped. */
+	uint32_t max_connections;
+	/* A whole request has to arrive, and its answer to be taken, within that; 0: 10. */
+	uint32_t timeout_s;
+	uint64_t reserved[6]; /* must be zero */
 } wq_http_options;
 
 /*
- * Start to serve. Returns WQ_OK, WQ_EINVAL (NULL, no registry, no address, a reserved word not zero),
- * WQ_ENOMEM, or WQ_EIO: the address or port cannot be had, errno says why.
+ * Start to serve. Returns WQ_OK, WQ_EINVAL (NULL, no registry, not an address, a reserved word not
+ * zero), WQ_ENOMEM, or WQ_EIO: the address or port cannot be had, errno says why.
  */
 WQ_API int wq_http_start(wq_http **out, const wq_http_options *options);
 
 /* The port it listens on; WQ_EINVAL for NULL. */
 WQ_API int wq_http_port(const wq_http *h);
 
-/* Ends the server, connections included, and frees it. WQ_OK or WQ_EINVAL. */
+/* Ends the server, connections included, and frees it. WQ_OK or WQ_EINVAL (NULL). Blocks: until its thread has ended. */
 WQ_API int wq_http_stop(wq_http *h);
 
 #ifdef __cplusplus

@@ -1,0 +1,257 @@
+/*
+ * Listings of keys. One walk fills all lists, because whoever asks for one asks for others:
+ * the page shows three. Each list keeps its best in a heap whose root is the worst of them,
+ * so a walk over n keys needs memory for the answer alone.
+ */
+#define _GNU_SOURCE
+#include "http/keys.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { SHOWN_BYTES = WQ_SAMPLE_BYTES - 1 };
+
+struct item {
+	int64_t rank; /* the greater, the nearer to the top */
+	int64_t age_ns;
+	int64_t due_ns;
+	int64_t running_ns;
+	size_t len; /* of the whole key */
+	unsigned state;
+	uint32_t failures;
+	char key[SHOWN_BYTES + 1];
+};
+
+struct heap {
+	struct item *at;
+	unsigned n;
+	unsigned room;
+	uint64_t found; /* those that did not fit as well */
+};
+
+struct walk {
+	const char *name;
+	const struct wq__query *q;
+	struct heap list[WQ__LISTS];
+	int64_t now_ns;
+	int64_t looked; /* or an error */
+	int64_t took_ns;
+};
+
+/* ---- the best of each list -------------------------------------------------- */
+
+/* Equal ranks go by the key, so that a list does not jump about. */
+static bool is_better(const struct item *a, const struct item *b)
+{
+	size_t n = a->len < b->len ? a->len : b->len;
+	int order;
+
+	if (a->rank != b->rank)
+		return a->rank > b->rank;
+	order = memcmp(a->key, b->key, n < SHOWN_BYTES ? n : SHOWN_BYTES);
+	return order != 0 ? order < 0 : a->len < b->len;
+}
+
+static void swap(struct item *a, struct item *b)
+{
+	struct item t = *a;
+
+	*a = *b;
+	*b = t;
+}
+
+static void sift_down(struct item *at, unsigned n)
+{
+	for (unsigned i = 0;;) {
+		unsigned worst = i;
+
+		for (unsigned child = 2 * i + 1; child <= 2 * i + 2 && child < n; child++)
+			if (is_better(&at[worst], &at[child]))
+				worst = child;
+		if (worst == i)
+			return;
+		swap(&at[i], &at[worst]);
+		i = worst;
+	}
+}
+
+static void sift_up(struct item *at, unsigned i)
+{
+	while (i > 0 && is_better(&at[(i - 1) / 2], &at[i])) {
+		swap(&at[(i - 1) / 2], &at[i]);
+		i = (i - 1) / 2;
+	}
+}
+
+static void fill(struct item *it, const wq_key_info *info, int64_t rank)
+{
+	size_t n = info->len < SHOWN_BYTES ? info->len : SHOWN_BYTES;
+
+	it->rank = rank;
+	it->age_ns = info->age_ns;
+	it->due_ns = info->due_ns;
+	it->running_ns = info->running_ns;
+	it->len = info->len;
+	it->state = info->state;
+	it->failures = info->failures;
+	memcpy(it->key, info->key, n);
+	it->key[n] = '\0';
+}
+
+static void offer(struct heap *h, const wq_key_info *info, int64_t rank)
+{
+	struct item it;
+
+	h->found++;
+	if (h->n < h->room) {
+		fill(&h->at[h->n], info, rank);
+		sift_up(h->at, h->n++);
+	} else if (rank >= h->at[0].rank) {
+		fill(&it, info, rank);
+		if (is_better(&it, &h->at[0])) {
+			h->at[0] = it;
+			sift_down(h->at, h->n);
+		}
+	}
+}
+
+/* The worst goes to the end, again and again. */
+static void sort(struct heap *h)
+{
+	for (unsigned n = h->n; n > 1; n--) {
+		swap(&h->at[0], &h->at[n - 1]);
+		sift_down(h->at, n - 1);
+	}
+}
+
+/* ---- walking ---------------------------------------------------------------- */
+
+static int see(void *ctx, const wq_key_info *info)
+{
+	struct walk *w = ctx;
+	const struct wq__query *q = w->q;
+
+	if (q->match_len > 0 && !memmem(info->key, info->len, q->match, q->match_len))
+		return 0;
+	offer(&w->list[WQ__LIST_ALL], info, info->age_ns);
+	if (info->state & WQ_STATE_QUEUED)
+		offer(&w->list[WQ__LIST_QUEUED], info, info->age_ns);
+	if (info->state & WQ_STATE_RUNNING)
+		offer(&w->list[WQ__LIST_RUNNING], info, info->running_ns);
+	if (info->state & WQ_STATE_WAITING)
+		offer(&w->list[WQ__LIST_WAITING], info, -info->due_ns);
+	if (info->state & WQ_STATE_LEFT)
+		offer(&w->list[WQ__LIST_LEFT], info, info->age_ns);
+	if (info->failures > 0)
+		offer(&w->list[WQ__LIST_FAILING], info, info->failures);
+	return 0;
+}
+
+static int64_t own_time(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+	return t.tv_sec * WQ_SECOND + t.tv_nsec;
+}
+
+/* Any answer but 0 ends the search: under the registry's lock the queue cannot go. */
+static int visit(void *ctx, const char *name, wq *q)
+{
+	struct walk *w = ctx;
+
+	if (strcmp(name, w->name) != 0)
+		return 0;
+	w->now_ns = wq_now(q);
+	w->took_ns = -own_time();
+	w->looked = wq_walk(q, see, w);
+	w->took_ns += own_time();
+	return 1;
+}
+
+/* ---- writing ---------------------------------------------------------------- */
+
+static void write_states(struct wq__text *t, unsigned state)
+{
+	static const char *const names[] = {"queued", "running", "dirty", "waiting", "left"};
+	const char *before = "";
+
+	wq__text_add(t, ",\"state\":[");
+	for (unsigned i = 0; i < sizeof names / sizeof names[0]; i++) {
+		if (state & 1u << i) {
+			wq__text_print(t, "%s\"%s\"", before, names[i]);
+			before = ",";
+		}
+	}
+	wq__text_add(t, "]");
+}
+
+static void write_item(struct wq__text *t, const struct item *it)
+{
+	wq__text_add(t, "{\"key\":");
+	wq__text_string(t, it->key, it->len < SHOWN_BYTES ? it->len : SHOWN_BYTES);
+	wq__text_print(t, ",\"len\":%zu", it->len);
+	write_states(t, it->state);
+	wq__text_print(t, ",\"age_ns\":%" PRId64, it->age_ns);
+	if (!(it->state & WQ_STATE_WAITING) || it->due_ns == WQ_NEVER)
+		wq__text_add(t, ",\"due_ns\":null");
+	else
+		wq__text_print(t, ",\"due_ns\":%" PRId64, it->due_ns);
+	wq__text_print(t, ",\"running_ns\":%" PRId64 ",\"failures\":%" PRIu32 "}", it->running_ns,
+	               it->failures);
+}
+
+static void write_list(struct wq__text *t, const struct walk *w, const struct heap *h)
+{
+	wq__text_add(t, "{\"name\":");
+	wq__text_string(t, w->name, strlen(w->name));
+	wq__text_print(t, ",\"now_ns\":%" PRId64, w->now_ns);
+	wq__text_print(t, ",\"looked\":%" PRId64 ",\"found\":%" PRIu64, w->looked, h->found);
+	wq__text_add(t, ",\"keys\":[");
+	for (unsigned i = 0; i < h->n; i++) {
+		if (i > 0)
+			wq__text_add(t, ",\n");
+		write_item(t, &h->at[i]);
+	}
+	wq__text_add(t, "]}\n");
+}
+
+static int write_lists(struct walk *w, struct wq__text out[WQ__LISTS])
+{
+	bool failed = false;
+
+	for (int i = 0; i < WQ__LISTS; i++) {
+		out[i] = (struct wq__text){0};
+		sort(&w->list[i]);
+		write_list(&out[i], w, &w->list[i]);
+		failed |= out[i].failed;
+	}
+	for (int i = 0; i < WQ__LISTS && failed; i++)
+		wq__text_release(&out[i]);
+	return failed ? WQ_ENOMEM : WQ_OK;
+}
+
+int wq__keys_take(wq_registry *r, const char *name, const struct wq__query *q,
+                  struct wq__text out[WQ__LISTS], int64_t *took_ns)
+{
+	struct walk w = {.name = name, .q = q};
+	/* Pages that no list reaches are never touched. */
+	struct item *items = malloc(sizeof *items * q->limit * WQ__LISTS);
+	int rc;
+
+	if (!items)
+		return WQ_ENOMEM;
+	for (unsigned i = 0; i < WQ__LISTS; i++)
+		w.list[i] = (struct heap){.at = items + (size_t)i * q->limit, .room = q->limit};
+	if (wq_registry_each(r, visit, &w) != 1)
+		rc = WQ_ENOTFOUND;
+	else if (w.looked < 0)
+		rc = (int)w.looked;
+	else
+		rc = write_lists(&w, out);
+	*took_ns += w.took_ns;
+	free(items);
+	return rc;
+}

@@ -1,0 +1,18 @@
+/* The keys of a queue, the first of each list, by one walk. */
+#ifndef WQ_HTTP_KEYS_H
+#define WQ_HTTP_KEYS_H
+
+#include <wq/metrics.h>
+
+#include "http/query.h"
+#include "http/text.h"
+
+/*
+ * Walks the queue once and writes every list as JSON, of at most q->limit of the keys
+ * that contain q->match. *took_ns grows by what the walk took of the thread's own time. Returns
+ * WQ_OK, WQ_ENOTFOUND (no such queue) or WQ_ENOMEM; the texts are the caller's only on WQ_OK.
+ */
+int wq__keys_take(wq_registry *r, const char *name, const struct wq__query *q,
+                  struct wq__text out[WQ__LISTS], int64_t *took_ns);
+
+#endif

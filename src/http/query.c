@@ -1,0 +1,151 @@
+/* Percent-encoding, the parameters of a listing, and Accept. */
+#include "http/query.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+static int hex(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	if (c >= 'a' && c <= 'f')
+		return c - 'a' + 10;
+	if (c >= 'A' && c <= 'F')
+		return c - 'A' + 10;
+	return -1;
+}
+
+long wq__unescape(char *to, size_t room, const char *from, size_t n)
+{
+	size_t used = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		char c = from[i];
+
+		if (used == room)
+			return -1;
+		if (c == '%') {
+			int high = i + 1 < n ? hex(from[i + 1]) : -1;
+			int low = i + 2 < n ? hex(from[i + 2]) : -1;
+
+			if (high < 0 || low < 0)
+				return -1;
+			c = (char)(high * 16 + low);
+			i += 2;
+		}
+		to[used++] = c;
+	}
+	return (long)used;
+}
+
+static const char *take_state(struct wq__query *q, const char *value)
+{
+	static const char *const names[WQ__LISTS] = {
+	    [WQ__LIST_ALL] = "",
+	    [WQ__LIST_QUEUED] = "queued",
+	    [WQ__LIST_RUNNING] = "running",
+	    [WQ__LIST_WAITING] = "waiting",
+	    [WQ__LIST_LEFT] = "left",
+	    [WQ__LIST_FAILING] = "failing",
+	};
+
+	for (int i = 0; i < WQ__LISTS; i++) {
+		if (strcmp(value, names[i]) == 0) {
+			q->list = (enum wq__list)i;
+			return NULL;
+		}
+	}
+	return "state is queued, running, waiting, left or failing";
+}
+
+static const char *take_limit(struct wq__query *q, const char *value)
+{
+	unsigned limit = 0;
+
+	for (const char *p = value; *p && limit <= WQ__LIMIT_MAX; p++)
+		limit =
+		    *p >= '0' && *p <= '9' ? limit * 10 + (unsigned)(*p - '0') : WQ__LIMIT_MAX + 1;
+	if (limit == 0 || limit > WQ__LIMIT_MAX)
+		return "limit is a number from 1 to 1000";
+	q->limit = limit;
+	return NULL;
+}
+
+static const char *take_match(struct wq__query *q, const char *value)
+{
+	long n = wq__unescape(q->match, sizeof q->match, value, strlen(value));
+
+	if (n < 0)
+		return "match is percent-encoded, and at most 256 bytes long";
+	q->match_len = (size_t)n;
+	return NULL;
+}
+
+const char *wq__query_take(struct wq__query *q, const char *name, const char *value)
+{
+	if (!value)
+		value = "";
+	if (strcmp(name, "state") == 0)
+		return take_state(q, value);
+	if (strcmp(name, "limit") == 0)
+		return take_limit(q, value);
+	if (strcmp(name, "match") == 0)
+		return take_match(q, value);
+	return "the parameters are state, limit and match";
+}
+
+/* The weight of a media range "type;a=b;q=0.5", of n bytes, in thousandths. */
+static long weight(const char *range, size_t n)
+{
+	for (size_t i = 0; i + 2 < n; i++) {
+		if (range[i] != ';')
+			continue;
+		while (i + 3 < n && range[i + 1] == ' ')
+			i++;
+		if ((range[i + 1] == 'q' || range[i + 1] == 'Q') && range[i + 2] == '=') {
+			/* Digits by hand: strtod() would follow the locale. */
+			long w = range[i + 3] == '1' ? 1000 : 0, unit = 100;
+
+			for (i += 5; w < 1000 && i < n && range[i] >= '0' && range[i] <= '9'; i++) {
+				w += (range[i] - '0') * unit;
+				unit /= 10;
+			}
+			return w;
+		}
+	}
+	return 1000;
+}
+
+/* The greatest weight that a media type has in the header; -1: it is not there. */
+static long weight_of(const char *accept, const char *type)
+{
+	size_t len = strlen(type);
+	long best = -1;
+
+	while (*accept) {
+		size_t n;
+
+		accept += strspn(accept, " \t,");
+		n = strcspn(accept, ",");
+		if (n >= len && strncasecmp(accept, type, len) == 0 &&
+		    (n == len || strchr("; \t", accept[len]))) {
+			long w = weight(accept, n);
+
+			if (w > best)
+				best = w;
+		}
+		accept += n;
+	}
+	return best;
+}
+
+bool wq__accepts_openmetrics(const char *accept)
+{
+	long open;
+
+	if (!accept)
+		return false;
+	open = weight_of(accept, "application/openmetrics-text");
+	return open > 0 && open >= weight_of(accept, "text/plain");
+}

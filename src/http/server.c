@@ -1,0 +1,367 @@
+/*
+ * The server: one thread, which waits for all connections at once and answers from memory.
+ * It alone touches the pictures, the listings and the visitors, so they need no lock; while
+ * it walks a queue of a million keys for a listing, other requests wait.
+ *
+ * libmicrohttpd reads and writes; its loop is driven from here, because its own thread
+ * would leave no place to look for connections that are too slow.
+ */
+#define _GNU_SOURCE
+#include <arpa/inet.h>
+#include <errno.h>
+#include <microhttpd.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+#include <wq/http.h>
+
+#include "http/answer.h"
+#include "http/listings.h"
+#include "http/page.h"
+#include "http/pictures.h"
+#include "http/query.h"
+#include "http/visitors.h"
+
+enum {
+	CONNECTIONS = 64,
+	TIMEOUT_S = 10,
+	CONNECTION_BYTES = 16 << 10, /* a request with all its headers, and the answer's */
+	SWEEP_MS = 250
+};
+
+struct wq_http {
+	wq_registry *registry;       /* I: set at init */
+	struct MHD_Daemon *daemon;   /* I */
+	struct MHD_Response *page;   /* I */
+	struct MHD_Response *health; /* I */
+	pthread_t thread;            /* I */
+	int stop_fd;                 /* I; an eventfd, readable: end */
+	int epoll_fd;                /* I; the daemon's */
+	int port;                    /* I */
+	/* Of the thread alone. */
+	struct wq__visitors visitors;
+	struct wq__pictures pictures;
+	struct wq__listings listings;
+};
+
+/* ---- paths ------------------------------------------------------------------ */
+
+struct parameters {
+	struct wq__query q;
+	const char *wrong;
+};
+
+static enum MHD_Result take_parameter(void *cls, enum MHD_ValueKind kind, const char *name,
+                                      const char *value)
+{
+	struct parameters *p = cls;
+
+	(void)kind;
+	p->wrong = wq__query_take(&p->q, name, value);
+	return p->wrong ? MHD_NO : MHD_YES;
+}
+
+/* `name` is percent-encoded, of n bytes. */
+static struct wq__answer answer_keys(wq_http *h, struct MHD_Connection *c, const char *name,
+                                     size_t n)
+{
+	struct parameters p = {.q = {.limit = WQ__LIMIT_DEFAULT}};
+	char plain[3 * WQ__NAME_MAX + 1];
+	long len = wq__unescape(plain, sizeof plain - 1, name, n);
+
+	if (len < 0)
+		return wq__answer_error(MHD_HTTP_BAD_REQUEST,
+		                        "the name of the queue is not percent-encoded");
+	plain[len] = '\0';
+	MHD_get_connection_values(c, MHD_GET_ARGUMENT_KIND, take_parameter, &p);
+	if (p.wrong)
+		return wq__answer_error(MHD_HTTP_BAD_REQUEST, p.wrong);
+	if (len == 0 || len > WQ__NAME_MAX || strlen(plain) != (size_t)len)
+		return wq__answer_error(MHD_HTTP_NOT_FOUND, "no such queue");
+	return wq__listings_ask(&h->listings, h->registry, plain, &p.q, wq__http_now());
+}
+
+static struct wq__answer answer_metrics(wq_http *h, struct MHD_Connection *c)
+{
+	const char *accept =
+	    MHD_lookup_connection_value(c, MHD_HEADER_KIND, MHD_HTTP_HEADER_ACCEPT);
+
+	return wq__pictures_metrics(&h->pictures, h->registry,
+	                            wq__accepts_openmetrics(accept) ? WQ_OPENMETRICS
+	                                                            : WQ_PROMETHEUS,
+	                            wq__http_now());
+}
+
+static struct wq__answer answer(wq_http *h, struct MHD_Connection *c, const char *path)
+{
+	static const char before[] = "/api/queues/", after[] = "/keys";
+	size_t nbefore = sizeof before - 1, nafter = sizeof after - 1, n = strlen(path);
+
+	if (strcmp(path, "/") == 0)
+		return (struct wq__answer){.code = MHD_HTTP_OK, .r = h->page};
+	if (strcmp(path, "/healthz") == 0)
+		return (struct wq__answer){.code = MHD_HTTP_OK, .r = h->health};
+	if (strcmp(path, "/metrics") == 0)
+		return answer_metrics(h, c);
+	if (strcmp(path, "/api/queues") == 0)
+		return wq__pictures_queues(&h->pictures, h->registry, wq__http_now());
+	if (n > nbefore + nafter && memcmp(path, before, nbefore) == 0 &&
+	    strcmp(path + n - nafter, after) == 0)
+		return answer_keys(h, c, path + nbefore, n - nbefore - nafter);
+	return wq__answer_error(MHD_HTTP_NOT_FOUND, "no such path");
+}
+
+static struct wq__answer refuse_method(void)
+{
+	struct wq__answer a =
+	    wq__answer_error(MHD_HTTP_METHOD_NOT_ALLOWED, "only GET and HEAD are answered");
+
+	if (a.r)
+		(void)MHD_add_response_header(a.r, MHD_HTTP_HEADER_ALLOW, "GET, HEAD");
+	return a;
+}
+
+static enum MHD_Result send_answer(struct MHD_Connection *c, struct wq__answer a)
+{
+	enum MHD_Result rc;
+
+	if (!a.r)
+		return MHD_NO;
+	rc = MHD_queue_response(c, a.code, a.r);
+	if (a.once)
+		MHD_destroy_response(a.r);
+	wq__visitors_step(c);
+	return rc;
+}
+
+/* ---- what libmicrohttpd calls ----------------------------------------------- */
+
+static enum MHD_Result handle(void *cls, struct MHD_Connection *c, const char *path,
+                              const char *method, const char *version, const char *body,
+                              size_t *body_len, void **seen)
+{
+	static const char mark;
+
+	(void)version;
+	(void)body;
+	/* Before the body is read: nobody wants it. */
+	if (strcmp(method, MHD_HTTP_METHOD_GET) != 0 && strcmp(method, MHD_HTTP_METHOD_HEAD) != 0)
+		return send_answer(c, refuse_method());
+	/* The first call is only for the headers; who answers then closes the connection. */
+	if (!*seen) {
+		*seen = (void *)(uintptr_t)&mark;
+		return MHD_YES;
+	}
+	if (*body_len > 0)
+		return MHD_NO;
+	return send_answer(c, answer(cls, c, path));
+}
+
+static void completed(void *cls, struct MHD_Connection *c, void **seen,
+                      enum MHD_RequestTerminationCode code)
+{
+	(void)cls;
+	(void)code;
+	*seen = NULL;
+	wq__visitors_step(c);
+}
+
+/* Leaves percent-encoding as it is: decoded once, "%2F" and "/" would look alike. */
+static size_t keep_escaped(void *cls, struct MHD_Connection *c, char *s)
+{
+	(void)cls;
+	(void)c;
+	return strlen(s);
+}
+
+/* ---- the thread ------------------------------------------------------------- */
+
+static void *serve(void *arg)
+{
+	wq_http *h = arg;
+	struct pollfd fds[] = {{.fd = h->epoll_fd, .events = POLLIN},
+	                       {.fd = h->stop_fd, .events = POLLIN}};
+	int wait_ms = 0;
+
+	while (!(fds[1].revents & POLLIN)) {
+		uint32_t before = h->visitors.n;
+		MHD_UNSIGNED_LONG_LONG ms;
+
+		(void)poll(fds, 2, wait_ms);
+		MHD_run(h->daemon);
+		wq__visitors_sweep(&h->visitors);
+		wait_ms = h->visitors.n > 0 ? SWEEP_MS : -1;
+		/* When a place has become free, only the next run listens again. */
+		if (h->visitors.n < before)
+			wait_ms = 0;
+		if (MHD_get_timeout(h->daemon, &ms) && (wait_ms < 0 || ms < (unsigned)wait_ms))
+			wait_ms = ms < SWEEP_MS ? (int)ms : SWEEP_MS;
+	}
+	return NULL;
+}
+
+/* Signals are for the program's own threads. */
+static int start_thread(wq_http *h)
+{
+	sigset_t all, old;
+	int rc;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	rc = pthread_create(&h->thread, NULL, serve, h);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	return rc == 0 ? WQ_OK : WQ_ENOMEM;
+}
+
+/* ---- start and stop --------------------------------------------------------- */
+
+/* Returns the family, or 0: not an address. */
+static int parse_address(const char *text, uint16_t port, struct sockaddr_storage *out)
+{
+	struct sockaddr_in *v4 = (struct sockaddr_in *)out;
+	struct sockaddr_in6 *v6 = (struct sockaddr_in6 *)out;
+
+	memset(out, 0, sizeof *out);
+	if (inet_pton(AF_INET, text, &v4->sin_addr) == 1) {
+		v4->sin_family = AF_INET;
+		v4->sin_port = htons(port);
+		return AF_INET;
+	}
+	if (inet_pton(AF_INET6, text, &v6->sin6_addr) == 1) {
+		v6->sin6_family = AF_INET6;
+		v6->sin6_port = htons(port);
+		return AF_INET6;
+	}
+	return 0;
+}
+
+static int listen_on(wq_http *h, int family, const struct sockaddr_storage *addr)
+{
+	unsigned flags = MHD_USE_EPOLL | (family == AF_INET6 ? MHD_USE_IPv6 : 0u);
+	const union MHD_DaemonInfo *info;
+
+	errno = 0;
+	h->daemon =
+	    MHD_start_daemon(flags, 0, NULL, NULL, handle, h, MHD_OPTION_SOCK_ADDR, addr,
+	                     MHD_OPTION_CONNECTION_LIMIT, (unsigned)h->visitors.max,
+	                     MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_BYTES,
+	                     MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1,
+	                     MHD_OPTION_UNESCAPE_CALLBACK, keep_escaped, NULL,
+	                     MHD_OPTION_NOTIFY_COMPLETED, completed, NULL,
+	                     MHD_OPTION_NOTIFY_CONNECTION, wq__visitors_notify, &h->visitors,
+	                     MHD_OPTION_END);
+	if (!h->daemon)
+		return errno == ENOMEM ? WQ_ENOMEM : WQ_EIO;
+	info = MHD_get_daemon_info(h->daemon, MHD_DAEMON_INFO_BIND_PORT);
+	h->port = info ? info->port : 0;
+	info = MHD_get_daemon_info(h->daemon, MHD_DAEMON_INFO_EPOLL_FD);
+	h->epoll_fd = info ? info->epoll_fd : -1;
+	return h->port > 0 && h->epoll_fd >= 0 ? WQ_OK : WQ_EIO;
+}
+
+static int make_pages(wq_http *h)
+{
+	h->page = wq__response_static(wq__http_page, wq__http_page_len, WQ__TYPE_HTML);
+	h->health = wq__response_static("ok\n", 3, WQ__TYPE_TEXT);
+	/* The page is one file and asks nobody but this server. */
+	if (h->page && h->health &&
+	    MHD_add_response_header(h->page, "Content-Security-Policy",
+	                            "default-src 'none'; script-src 'unsafe-inline'; "
+	                            "style-src 'unsafe-inline'; connect-src 'self'; "
+	                            "img-src data:; base-uri 'none'; form-action 'none'; "
+	                            "frame-ancestors 'none'") &&
+	    MHD_add_response_header(h->page, "Referrer-Policy", "no-referrer"))
+		return WQ_OK;
+	return WQ_ENOMEM;
+}
+
+/* errno survives. */
+static void release(wq_http *h)
+{
+	int saved = errno;
+
+	if (h->daemon)
+		MHD_stop_daemon(h->daemon);
+	if (h->page)
+		MHD_destroy_response(h->page);
+	if (h->health)
+		MHD_destroy_response(h->health);
+	if (h->stop_fd >= 0)
+		close(h->stop_fd);
+	wq__pictures_release(&h->pictures);
+	wq__listings_release(&h->listings);
+	wq__visitors_release(&h->visitors);
+	free(h);
+	errno = saved;
+}
+
+static int check(const wq_http_options *o)
+{
+	uint64_t reserved;
+
+	if (!o || !o->registry)
+		return WQ_EINVAL;
+	reserved = o->reserved0;
+	for (size_t i = 0; i < sizeof o->reserved / sizeof o->reserved[0]; i++)
+		reserved |= o->reserved[i];
+	return reserved == 0 ? WQ_OK : WQ_EINVAL;
+}
+
+int wq_http_start(wq_http **out, const wq_http_options *options)
+{
+	struct sockaddr_storage addr;
+	wq_http *h;
+	int family, rc;
+
+	if (!out || check(options) != WQ_OK)
+		return WQ_EINVAL;
+	family =
+	    parse_address(options->address ? options->address : "127.0.0.1", options->port, &addr);
+	if (family == 0)
+		return WQ_EINVAL;
+	h = calloc(1, sizeof *h);
+	if (!h)
+		return WQ_ENOMEM;
+	h->registry = options->registry;
+	h->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	rc = h->stop_fd >= 0 ? WQ_OK : WQ_EIO;
+	if (rc == WQ_OK)
+		rc = wq__visitors_init(&h->visitors,
+		                       options->max_connections ? options->max_connections
+		                                                : CONNECTIONS,
+		                       options->timeout_s ? options->timeout_s : TIMEOUT_S);
+	if (rc == WQ_OK)
+		rc = make_pages(h);
+	if (rc == WQ_OK)
+		rc = listen_on(h, family, &addr);
+	if (rc == WQ_OK)
+		rc = start_thread(h);
+	if (rc != WQ_OK) {
+		release(h);
+		return rc;
+	}
+	*out = h;
+	return WQ_OK;
+}
+
+int wq_http_port(const wq_http *h)
+{
+	return h ? h->port : WQ_EINVAL;
+}
+
+int wq_http_stop(wq_http *h)
+{
+	uint64_t one = 1;
+
+	if (!h)
+		return WQ_EINVAL;
+	while (write(h->stop_fd, &one, sizeof one) < 0 && errno == EINTR)
+		;
+	pthread_join(h->thread, NULL);
+	release(h);
+	return WQ_OK;
+}

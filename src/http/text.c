@@ -1,0 +1,97 @@
+/* Text that grows by doubling. */
+#include "http/text.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <wq/status.h>
+
+int wq__text_write(void *ctx, const char *bytes, size_t n)
+{
+	struct wq__text *t = ctx;
+
+	if (t->failed)
+		return WQ_ENOMEM;
+	if (t->room - t->n < n) {
+		size_t room = (t->room + n) * 2;
+		char *more = realloc(t->bytes, room);
+
+		if (!more) {
+			t->failed = true;
+			return WQ_ENOMEM;
+		}
+		t->bytes = more;
+		t->room = room;
+	}
+	if (n > 0)
+		memcpy(t->bytes + t->n, bytes, n);
+	t->n += n;
+	return WQ_OK;
+}
+
+void wq__text_add(struct wq__text *t, const char *s)
+{
+	wq__text_write(t, s, strlen(s));
+}
+
+void wq__text_print(struct wq__text *t, const char *format, ...)
+{
+	char line[128];
+	va_list args;
+	int n;
+
+	va_start(args, format);
+	n = vsnprintf(line, sizeof line, format, args);
+	va_end(args);
+	wq__text_write(t, line, (size_t)n);
+}
+
+/* How many bytes of a well-formed character stand at p, of n; 0: none. Shortest forms only, no surrogates. */
+static size_t utf8(const unsigned char *p, size_t n)
+{
+	size_t more;
+
+	if (p[0] < 0x80)
+		return 1;
+	if (p[0] < 0xc2 || p[0] > 0xf4)
+		return 0;
+	more = p[0] < 0xe0 ? 1 : p[0] < 0xf0 ? 2 : 3;
+	if (more >= n)
+		return 0;
+	for (size_t i = 1; i <= more; i++)
+		if ((p[i] & 0xc0) != 0x80)
+			return 0;
+	if ((p[0] == 0xe0 && p[1] < 0xa0) || (p[0] == 0xed && p[1] > 0x9f) ||
+	    (p[0] == 0xf0 && p[1] < 0x90) || (p[0] == 0xf4 && p[1] > 0x8f))
+		return 0;
+	return more + 1;
+}
+
+void wq__text_string(struct wq__text *t, const void *bytes, size_t n)
+{
+	const unsigned char *p = bytes;
+
+	wq__text_add(t, "\"");
+	while (n > 0) {
+		size_t len = utf8(p, n);
+
+		if (len == 0) {
+			wq__text_add(t, "\\ufffd");
+			len = 1;
+		} else if (*p < 0x20 || *p == '"' || *p == '\\' || *p == 0x7f) {
+			wq__text_print(t, "\\u%04x", *p);
+		} else {
+			wq__text_write(t, (const char *)p, len);
+		}
+		p += len;
+		n -= len;
+	}
+	wq__text_add(t, "\"");
+}
+
+void wq__text_release(struct wq__text *t)
+{
+	free(t->bytes);
+	*t = (struct wq__text){0};
+}

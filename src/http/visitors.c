@@ -1,0 +1,93 @@
+/* Connections, looked through a few times a second: there are never many. */
+#define _GNU_SOURCE
+#include "http/visitors.h"
+
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <wq/clock.h>
+#include <wq/status.h>
+
+/* When all places are taken, who is slow makes room. */
+static const int64_t crowded_ns = WQ_SECOND;
+
+int64_t wq__http_now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * WQ_SECOND + t.tv_nsec;
+}
+
+int wq__visitors_init(struct wq__visitors *vs, uint32_t max, uint32_t timeout_s)
+{
+	*vs = (struct wq__visitors){.max = max, .timeout_ns = timeout_s * WQ_SECOND};
+	vs->at = calloc(max, sizeof *vs->at);
+	if (!vs->at)
+		return WQ_ENOMEM;
+	for (uint32_t i = 0; i < max; i++)
+		vs->at[i].fd = -1;
+	return WQ_OK;
+}
+
+void wq__visitors_release(struct wq__visitors *vs)
+{
+	free(vs->at);
+}
+
+static struct wq__visitor *enter(struct wq__visitors *vs, int fd)
+{
+	for (uint32_t i = 0; i < vs->max; i++) {
+		if (vs->at[i].fd < 0) {
+			vs->at[i] = (struct wq__visitor){.fd = fd, .since_ns = wq__http_now()};
+			vs->n++;
+			return &vs->at[i];
+		}
+	}
+	return NULL;
+}
+
+void wq__visitors_notify(void *cls, struct MHD_Connection *c, void **context,
+                         enum MHD_ConnectionNotificationCode code)
+{
+	struct wq__visitors *vs = cls;
+	struct wq__visitor *v = *context;
+
+	if (code == MHD_CONNECTION_NOTIFY_STARTED) {
+		const union MHD_ConnectionInfo *info =
+		    MHD_get_connection_info(c, MHD_CONNECTION_INFO_CONNECTION_FD);
+
+		*context = info ? enter(vs, info->connect_fd) : NULL;
+	} else if (v) {
+		v->fd = -1;
+		vs->n--;
+	}
+}
+
+void wq__visitors_step(struct MHD_Connection *c)
+{
+	const union MHD_ConnectionInfo *info =
+	    MHD_get_connection_info(c, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+	struct wq__visitor *v = info ? info->socket_context : NULL;
+
+	if (v)
+		v->since_ns = wq__http_now();
+}
+
+void wq__visitors_sweep(struct wq__visitors *vs)
+{
+	int64_t now = wq__http_now();
+	int64_t limit = vs->timeout_ns;
+
+	if (vs->n == vs->max && limit > crowded_ns)
+		limit = crowded_ns;
+	for (uint32_t i = 0; i < vs->max; i++) {
+		struct wq__visitor *v = &vs->at[i];
+
+		if (v->fd >= 0 && now - v->since_ns > limit) {
+			/* libmicrohttpd sees the end of it and closes. */
+			(void)shutdown(v->fd, SHUT_RDWR);
+			v->since_ns = now;
+		}
+	}
+}

@@ -1,0 +1,38 @@
+/*
+ * Who is connected, and since when something is expected of them. libmicrohttpd's own time limit
+ * begins anew with every byte; here a request has to arrive, and an answer to be taken, as a whole.
+ */
+#ifndef WQ_HTTP_VISITORS_H
+#define WQ_HTTP_VISITORS_H
+
+#include <microhttpd.h>
+#include <stdint.h>
+
+struct wq__visitor {
+	int fd; /* -1: nobody */
+	int64_t since_ns;
+};
+
+/* The server's thread alone uses it. */
+struct wq__visitors {
+	struct wq__visitor *at;
+	uint32_t max;
+	uint32_t n;
+	int64_t timeout_ns;
+};
+
+/* WQ_OK or WQ_ENOMEM. */
+int wq__visitors_init(struct wq__visitors *vs, uint32_t max, uint32_t timeout_s);
+void wq__visitors_release(struct wq__visitors *vs);
+
+/* An MHD_NotifyConnectionCallback; cls is the visitors. */
+void wq__visitors_notify(void *cls, struct MHD_Connection *c, void **context,
+                         enum MHD_ConnectionNotificationCode code);
+/* The next step is expected from now on. */
+void wq__visitors_step(struct MHD_Connection *c);
+/* Hangs up on those who take too long. */
+void wq__visitors_sweep(struct wq__visitors *vs);
+
+int64_t wq__http_now(void);
+
+#endif
