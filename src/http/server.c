@@ -7,7 +7,6 @@
  * would leave no place to look for connections that are too slow.
  */
 #define _GNU_SOURCE
-#include <arpa/inet.h>
 #include <errno.h>
 #include <microhttpd.h>
 #include <poll.h>
@@ -20,6 +19,7 @@
 #include <wq/http.h>
 
 #include "http/answer.h"
+#include "http/listen.h"
 #include "http/listings.h"
 #include "http/page.h"
 #include "http/pictures.h"
@@ -40,6 +40,7 @@ struct wq_http {
 	struct MHD_Response *health; /* I */
 	pthread_t thread;            /* I */
 	int stop_fd;                 /* I; an eventfd, readable: end */
+	int listen_fd;               /* I */
 	int epoll_fd;                /* I; the daemon's */
 	int port;                    /* I */
 	/* Of the thread alone. */
@@ -134,7 +135,7 @@ static enum MHD_Result send_answer(struct MHD_Connection *c, struct wq__answer a
 	rc = MHD_queue_response(c, a.code, a.r);
 	if (a.once)
 		MHD_destroy_response(a.r);
-	wq__visitors_step(c);
+	wq__visitors_step(c, true);
 	return rc;
 }
 
@@ -167,7 +168,7 @@ static void completed(void *cls, struct MHD_Connection *c, void **seen,
 	(void)cls;
 	(void)code;
 	*seen = NULL;
-	wq__visitors_step(c);
+	wq__visitors_step(c, false);
 }
 
 /* Leaves percent-encoding as it is: decoded once, "%2F" and "/" would look alike. */
@@ -180,26 +181,50 @@ static size_t keep_escaped(void *cls, struct MHD_Connection *c, char *s)
 
 /* ---- the thread ------------------------------------------------------------- */
 
+/* False: someone is there whom the machine has no room for. */
+static bool let_in(wq_http *h)
+{
+	while (h->visitors.n < h->visitors.max) {
+		int fd = wq__accept(h->listen_fd);
+
+		if (fd < 0)
+			return errno == EAGAIN || errno == EWOULDBLOCK;
+		/* What fails is closed. */
+		(void)MHD_add_connection(h->daemon, fd, NULL, 0);
+	}
+	return true;
+}
+
+/* Milliseconds; -1: for ever. Connections are looked through a few times a second. */
+static int wait_for(wq_http *h, bool room)
+{
+	int wait_ms = h->visitors.n > 0 || !room ? SWEEP_MS : -1;
+	MHD_UNSIGNED_LONG_LONG ms;
+
+	if (MHD_get_timeout(h->daemon, &ms) && (wait_ms < 0 || ms < (unsigned)wait_ms))
+		wait_ms = ms < SWEEP_MS ? (int)ms : SWEEP_MS;
+	return wait_ms;
+}
+
 static void *serve(void *arg)
 {
+	enum { STOP, LISTEN, CLIENTS, FDS };
 	wq_http *h = arg;
-	struct pollfd fds[] = {{.fd = h->epoll_fd, .events = POLLIN},
-	                       {.fd = h->stop_fd, .events = POLLIN}};
-	int wait_ms = 0;
+	struct pollfd fds[FDS] = {
+	    [STOP] = {.fd = h->stop_fd, .events = POLLIN},
+	    [LISTEN] = {.events = POLLIN},
+	    [CLIENTS] = {.fd = h->epoll_fd, .events = POLLIN},
+	};
+	bool room = true;
 
-	while (!(fds[1].revents & POLLIN)) {
-		uint32_t before = h->visitors.n;
-		MHD_UNSIGNED_LONG_LONG ms;
-
-		(void)poll(fds, 2, wait_ms);
+	while (!fds[STOP].revents) {
+		/* Who cannot be let in waits outside: a descriptor below 0 is not looked at. */
+		fds[LISTEN].fd = room && h->visitors.n < h->visitors.max ? h->listen_fd : -1;
+		if (poll(fds, FDS, wait_for(h, room)) < 0)
+			continue;
+		room = !fds[LISTEN].revents || let_in(h);
 		MHD_run(h->daemon);
 		wq__visitors_sweep(&h->visitors);
-		wait_ms = h->visitors.n > 0 ? SWEEP_MS : -1;
-		/* When a place has become free, only the next run listens again. */
-		if (h->visitors.n < before)
-			wait_ms = 0;
-		if (MHD_get_timeout(h->daemon, &ms) && (wait_ms < 0 || ms < (unsigned)wait_ms))
-			wait_ms = ms < SWEEP_MS ? (int)ms : SWEEP_MS;
 	}
 	return NULL;
 }
@@ -219,34 +244,13 @@ static int start_thread(wq_http *h)
 
 /* ---- start and stop --------------------------------------------------------- */
 
-/* Returns the family, or 0: not an address. */
-static int parse_address(const char *text, uint16_t port, struct sockaddr_storage *out)
+static int start_daemon(wq_http *h)
 {
-	struct sockaddr_in *v4 = (struct sockaddr_in *)out;
-	struct sockaddr_in6 *v6 = (struct sockaddr_in6 *)out;
-
-	memset(out, 0, sizeof *out);
-	if (inet_pton(AF_INET, text, &v4->sin_addr) == 1) {
-		v4->sin_family = AF_INET;
-		v4->sin_port = htons(port);
-		return AF_INET;
-	}
-	if (inet_pton(AF_INET6, text, &v6->sin6_addr) == 1) {
-		v6->sin6_family = AF_INET6;
-		v6->sin6_port = htons(port);
-		return AF_INET6;
-	}
-	return 0;
-}
-
-static int listen_on(wq_http *h, int family, const struct sockaddr_storage *addr)
-{
-	unsigned flags = MHD_USE_EPOLL | (family == AF_INET6 ? MHD_USE_IPv6 : 0u);
 	const union MHD_DaemonInfo *info;
 
 	errno = 0;
 	h->daemon =
-	    MHD_start_daemon(flags, 0, NULL, NULL, handle, h, MHD_OPTION_SOCK_ADDR, addr,
+	    MHD_start_daemon(MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET, 0, NULL, NULL, handle, h,
 	                     MHD_OPTION_CONNECTION_LIMIT, (unsigned)h->visitors.max,
 	                     MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_BYTES,
 	                     MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1,
@@ -255,12 +259,10 @@ static int listen_on(wq_http *h, int family, const struct sockaddr_storage *addr
 	                     MHD_OPTION_NOTIFY_CONNECTION, wq__visitors_notify, &h->visitors,
 	                     MHD_OPTION_END);
 	if (!h->daemon)
-		return errno == ENOMEM ? WQ_ENOMEM : WQ_EIO;
-	info = MHD_get_daemon_info(h->daemon, MHD_DAEMON_INFO_BIND_PORT);
-	h->port = info ? info->port : 0;
+		return errno == EMFILE || errno == ENFILE ? WQ_EIO : WQ_ENOMEM;
 	info = MHD_get_daemon_info(h->daemon, MHD_DAEMON_INFO_EPOLL_FD);
 	h->epoll_fd = info ? info->epoll_fd : -1;
-	return h->port > 0 && h->epoll_fd >= 0 ? WQ_OK : WQ_EIO;
+	return h->epoll_fd >= 0 ? WQ_OK : WQ_EIO;
 }
 
 static int make_pages(wq_http *h)
@@ -292,6 +294,8 @@ static void release(wq_http *h)
 		MHD_destroy_response(h->health);
 	if (h->stop_fd >= 0)
 		close(h->stop_fd);
+	if (h->listen_fd >= 0)
+		close(h->listen_fd);
 	wq__pictures_release(&h->pictures);
 	wq__listings_release(&h->listings);
 	wq__visitors_release(&h->visitors);
@@ -311,33 +315,38 @@ static int check(const wq_http_options *o)
 	return reserved == 0 ? WQ_OK : WQ_EINVAL;
 }
 
+static int prepare(wq_http *h, const wq_http_options *o)
+{
+	int rc;
+
+	h->listen_fd = wq__listen(o->address ? o->address : "127.0.0.1", o->port, &h->port);
+	if (h->listen_fd < 0)
+		return h->listen_fd;
+	h->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (h->stop_fd < 0)
+		return WQ_EIO;
+	rc = wq__visitors_init(&h->visitors, o->max_connections ? o->max_connections : CONNECTIONS,
+	                       o->timeout_s ? o->timeout_s : TIMEOUT_S);
+	if (rc == WQ_OK)
+		rc = make_pages(h);
+	if (rc == WQ_OK)
+		rc = start_daemon(h);
+	return rc;
+}
+
 int wq_http_start(wq_http **out, const wq_http_options *options)
 {
-	struct sockaddr_storage addr;
 	wq_http *h;
-	int family, rc;
+	int rc;
 
 	if (!out || check(options) != WQ_OK)
-		return WQ_EINVAL;
-	family =
-	    parse_address(options->address ? options->address : "127.0.0.1", options->port, &addr);
-	if (family == 0)
 		return WQ_EINVAL;
 	h = calloc(1, sizeof *h);
 	if (!h)
 		return WQ_ENOMEM;
 	h->registry = options->registry;
-	h->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	rc = h->stop_fd >= 0 ? WQ_OK : WQ_EIO;
-	if (rc == WQ_OK)
-		rc = wq__visitors_init(&h->visitors,
-		                       options->max_connections ? options->max_connections
-		                                                : CONNECTIONS,
-		                       options->timeout_s ? options->timeout_s : TIMEOUT_S);
-	if (rc == WQ_OK)
-		rc = make_pages(h);
-	if (rc == WQ_OK)
-		rc = listen_on(h, family, &addr);
+	h->listen_fd = h->stop_fd = -1;
+	rc = prepare(h, options);
 	if (rc == WQ_OK)
 		rc = start_thread(h);
 	if (rc != WQ_OK) {

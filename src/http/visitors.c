@@ -64,14 +64,27 @@ void wq__visitors_notify(void *cls, struct MHD_Connection *c, void **context,
 	}
 }
 
-void wq__visitors_step(struct MHD_Connection *c)
+void wq__visitors_step(struct MHD_Connection *c, bool taking)
 {
 	const union MHD_ConnectionInfo *info =
 	    MHD_get_connection_info(c, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
 	struct wq__visitor *v = info ? info->socket_context : NULL;
 
-	if (v)
+	if (v) {
 		v->since_ns = wq__http_now();
+		v->taking = taking;
+	}
+}
+
+/* libmicrohttpd sees the end of it and closes. */
+static void hang_up(const struct wq__visitor *v)
+{
+	struct linger at_once = {.l_onoff = 1};
+
+	/* What is not taken would stay with the kernel, and the connection with it. */
+	if (v->taking)
+		(void)setsockopt(v->fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+	(void)shutdown(v->fd, SHUT_RDWR);
 }
 
 void wq__visitors_sweep(struct wq__visitors *vs)
@@ -85,8 +98,7 @@ void wq__visitors_sweep(struct wq__visitors *vs)
 		struct wq__visitor *v = &vs->at[i];
 
 		if (v->fd >= 0 && now - v->since_ns > limit) {
-			/* libmicrohttpd sees the end of it and closes. */
-			(void)shutdown(v->fd, SHUT_RDWR);
+			hang_up(v);
 			v->since_ns = now;
 		}
 	}

@@ -6,10 +6,12 @@
 #define WQ_HTTP_VISITORS_H
 
 #include <microhttpd.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 struct wq__visitor {
-	int fd; /* -1: nobody */
+	int fd;      /* -1: nobody */
+	bool taking; /* an answer */
 	int64_t since_ns;
 };
 
@@ -28,8 +30,8 @@ void wq__visitors_release(struct wq__visitors *vs);
 /* An MHD_NotifyConnectionCallback; cls is the visitors. */
 void wq__visitors_notify(void *cls, struct MHD_Connection *c, void **context,
                          enum MHD_ConnectionNotificationCode code);
-/* The next step is expected from now on. */
-void wq__visitors_step(struct MHD_Connection *c);
+/* The next step is expected from now on: to take an answer, or to ask. */
+void wq__visitors_step(struct MHD_Connection *c, bool taking);
 /* Hangs up on those who take too long. */
 void wq__visitors_sweep(struct wq__visitors *vs);
 

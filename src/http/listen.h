@@ -1,0 +1,16 @@
+/* The socket that the server listens on. */
+#ifndef WQ_HTTP_LISTEN_H
+#define WQ_HTTP_LISTEN_H
+
+#include <stdint.h>
+
+/*
+ * Returns a socket that does not block, and its port; or WQ_EINVAL: not an address, or WQ_EIO:
+ * it cannot be had, errno says why.
+ */
+int wq__listen(const char *address, uint16_t port, int *actual);
+
+/* The next connection, which does not block; or -1, errno: EAGAIN is nobody. */
+int wq__accept(int fd);
+
+#endif

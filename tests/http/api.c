@@ -1,0 +1,177 @@
+/* The three calls of wq/http.h: what they refuse, and what they leave behind. */
+#include "support/support.h"
+
+#include <arpa/inet.h>
+#include <dirent.h>
+#include <errno.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+#include <wq/http.h>
+
+static int setup(void **state)
+{
+	wq_registry *r;
+
+	IS(wq_registry_new(&r), WQ_OK);
+	*state = r;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	IS(wq_registry_free(*state), WQ_OK);
+	return 0;
+}
+
+static int open_files(void)
+{
+	DIR *d = opendir("/proc/self/fd");
+	int n = 0;
+
+	while (readdir(d))
+		n++;
+	closedir(d);
+	return n;
+}
+
+static void test_refused(void **state)
+{
+	wq_registry *r = *state;
+	wq_http *h = (wq_http *)&r;
+	wq_http_options o = {.registry = r};
+
+	IS(wq_http_start(NULL, &o), WQ_EINVAL);
+	IS(wq_http_start(&h, NULL), WQ_EINVAL);
+	IS(wq_http_start(&h, &(wq_http_options){0}), WQ_EINVAL);
+	o.reserved0 = 1;
+	IS(wq_http_start(&h, &o), WQ_EINVAL);
+	o.reserved0 = 0;
+	for (size_t i = 0; i < LENGTH(o.reserved); i++) {
+		o.reserved[i] = 1;
+		IS(wq_http_start(&h, &o), WQ_EINVAL);
+		o.reserved[i] = 0;
+	}
+	IS(wq_http_port(NULL), WQ_EINVAL);
+	IS(wq_http_stop(NULL), WQ_EINVAL);
+	assert_ptr_equal(h, &r); /* untouched */
+}
+
+static void test_not_an_address(void **state)
+{
+	static const char *const wrong[] = {"",          "localhost",    "1.2.3",
+	                                    "1.2.3.4.5", "127.0.0.1:80", "256.0.0.1",
+	                                    ":",         "[::1]",        "::1%lo",
+	                                    "/tmp/x"};
+	wq_http *h;
+
+	for (size_t i = 0; i < LENGTH(wrong); i++)
+		IS(wq_http_start(&h, &(wq_http_options){.registry = *state, .address = wrong[i]}),
+		   WQ_EINVAL);
+}
+
+static void test_taken(void **state)
+{
+	wq_http *first, *second;
+	int files;
+
+	IS(wq_http_start(&first, &(wq_http_options){.registry = *state}), WQ_OK);
+	files = open_files();
+	for (int i = 0; i < 10; i++) {
+		errno = 0;
+		IS(wq_http_start(&second,
+		                 &(wq_http_options){.registry = *state,
+		                                    .port = (uint16_t)wq_http_port(first)}),
+		   WQ_EIO);
+		IS(errno, EADDRINUSE);
+	}
+	IS(open_files(), files);
+	IS(wq_http_stop(first), WQ_OK);
+}
+
+/* 192.0.2.0/24 is for documentation: nobody has it. */
+static void test_not_ours(void **state)
+{
+	wq_http *h;
+
+	errno = 0;
+	IS(wq_http_start(&h, &(wq_http_options){.registry = *state, .address = "192.0.2.1"}),
+	   WQ_EIO);
+	IS(errno, EADDRNOTAVAIL);
+}
+
+static int connect_to(const wq_http *h)
+{
+	struct sockaddr_in to = {.sin_family = AF_INET,
+	                         .sin_port = htons((uint16_t)wq_http_port(h))};
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	assert_int_equal(connect(fd, (struct sockaddr *)&to, sizeof to), 0);
+	return fd;
+}
+
+/* Several servers of one registry; each stop closes what it has. */
+static void test_start_and_stop(void **state)
+{
+	wq_http *h[3];
+	int before = open_files();
+
+	for (int round = 0; round < 20; round++) {
+		int fd[LENGTH(h)];
+
+		for (size_t i = 0; i < LENGTH(h); i++) {
+			IS(wq_http_start(&h[i], &(wq_http_options){.registry = *state}), WQ_OK);
+			assert_in_range(wq_http_port(h[i]), 1, 65535);
+			fd[i] = connect_to(h[i]);
+		}
+		for (size_t i = 0; i < LENGTH(h); i++) {
+			char byte;
+
+			IS(wq_http_stop(h[i]), WQ_OK);
+			assert_true(read(fd[i], &byte, 1) <= 0);
+			close(fd[i]);
+		}
+	}
+	IS(open_files(), before);
+}
+
+/* No descriptor is to be had, then one, then two ...: a start that fails gives back what it took. */
+static void test_no_descriptors(void **state)
+{
+	struct rlimit old, few;
+	wq_http *h;
+	int files = open_files(), failed = 0;
+	int rc = WQ_EIO;
+
+	IS(getrlimit(RLIMIT_NOFILE, &old), 0);
+	few = old;
+	/* Of those that it counts, one was open_files() itself, and two are no files. */
+	for (few.rlim_cur = (rlim_t)files - 3; rc != WQ_OK; few.rlim_cur++) {
+		IS(setrlimit(RLIMIT_NOFILE, &few), 0);
+		rc = wq_http_start(&h, &(wq_http_options){.registry = *state});
+		IS(setrlimit(RLIMIT_NOFILE, &old), 0);
+		if (rc != WQ_OK) {
+			IS(rc, WQ_EIO);
+			IS(open_files(), files);
+			failed++;
+		}
+	}
+	/* The socket, the event, libmicrohttpd's own. */
+	assert_in_range(failed, 3, 10);
+	IS(wq_http_stop(h), WQ_OK);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test_setup_teardown(test_refused, setup, teardown),
+	    cmocka_unit_test_setup_teardown(test_not_an_address, setup, teardown),
+	    cmocka_unit_test_setup_teardown(test_taken, setup, teardown),
+	    cmocka_unit_test_setup_teardown(test_not_ours, setup, teardown),
+	    cmocka_unit_test_setup_teardown(test_start_and_stop, setup, teardown),
+	    cmocka_unit_test_setup_teardown(test_no_descriptors, setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

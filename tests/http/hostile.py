@@ -1,0 +1,181 @@
+"""Clients that mean no good: malformed, huge, slow, too many, and those that stay when the server goes."""
+import select
+import socket
+import time
+
+from rig import PATIENCE, Case, main, raw, read_all
+
+GET = b"GET /healthz HTTP/1.1\r\nHost: x\r\n"
+CLOSE = b"Connection: close\r\n\r\n"
+
+
+class Malformed(Case):
+    def setUp(self):
+        super().setUp()
+        self.program.start(timeout=5)
+
+    def status(self, data):
+        """The status of what the server says before it closes; None: it says nothing."""
+        got = raw(self.connect(), data)
+        return int(got.split()[1]) if got else None
+
+    def test_request_lines(self):
+        for line in (b"\r\n\r\n\r\n", b"GET\r\n\r\n", b"GET /healthz\r\n\r\n", b"nonsense\r\n\r\n", b"\0\0\0\0\r\n\r\n", b"GET  \r\n\r\n",
+                     b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n", b"GET /healthz HTTP/9.9\r\n\r\n",
+                     b"GET /healthz HTTP/1.1\r\n\r\n", b"GET http://[:::/ HTTP/1.1\r\nHost: x\r\n" + CLOSE,
+                     b"GET /" + bytes(range(128, 256)) + b" HTTP/1.1\r\nHost: x\r\n" + CLOSE,
+                     b"GET /healthz HTTP/1.1\r\nHost x\r\nno colon\r\n\r\n"):
+            s = self.connect()
+            s.sendall(line)
+            s.shutdown(socket.SHUT_WR)
+            got = read_all(s)
+            if got:
+                self.assertGreaterEqual(int(got.split()[1]), 400, line)
+            self.assertEqual(self.ask("/healthz")[0], 200, "others are served")
+
+    def test_http_1_0(self):
+        self.assertEqual(self.status(b"GET /healthz HTTP/1.0\r\n\r\n"), 200)
+
+    def test_pipelined(self):
+        got = raw(self.connect(), (GET + b"\r\n") * 20 + GET + CLOSE)
+        self.assertEqual(got.count(b"HTTP/1.1 200 OK"), 21)
+
+    def test_huge(self):
+        for data in (b"GET /" + b"x" * 100000 + b" HTTP/1.1\r\nHost: x\r\n" + CLOSE,
+                     GET + b"X-Long: " + b"y" * 100000 + b"\r\n" + CLOSE,
+                     GET + b"".join(b"X-%d: z\r\n" % i for i in range(10000)) + CLOSE,
+                     GET.rstrip() + b" " * 100000,
+                     b"GET /api/queues/q/keys?" + b"&".join(b"a%d=" % i for i in range(10000)) + b" HTTP/1.1\r\nHost: x\r\n" + CLOSE):
+            self.assertIn(self.status(data), (None, 400, 413, 414, 431), data[:40])
+        self.assertEqual(self.ask("/healthz")[0], 200)
+
+    def test_bodies(self):
+        self.assertIn(self.status(GET + b"Content-Length: 10\r\n\r\n0123456789" + GET + CLOSE), (None, 400))
+        self.assertIn(self.status(GET + b"Transfer-Encoding: chunked\r\n\r\nffffffff\r\n" + b"x" * 1000 + b"\r\n"), (None, 400))
+        self.assertEqual(self.status(b"POST /metrics HTTP/1.1\r\nHost: x\r\nContent-Length: 9999999999\r\n\r\n"), 405)
+
+    def test_half_gone(self):
+        """Clients that ask and hang up, at once."""
+        for i in range(200):
+            s = self.connect()
+            s.sendall((GET + CLOSE)[: i % 60 + 1] if i % 2 else GET + CLOSE)
+            s.close()
+        self.assertEqual(self.ask("/healthz")[0], 200)
+
+
+class Slow(Case):
+    def gone(self, sockets, each=None):
+        """Waits until the server has closed all of them; meanwhile calls each() a few times a second."""
+        left, end = set(sockets), time.monotonic() + PATIENCE
+        while left and time.monotonic() < end:
+            for s in select.select(list(left), [], [], 0.1)[0]:
+                try:
+                    closed = not s.recv(65536)
+                except ConnectionError:
+                    closed = True
+                if closed:
+                    left.discard(s)
+            if each:
+                each(left)
+        self.assertEqual(len(left), 0, "the server keeps slow connections")
+
+    def test_slow_loris(self):
+        """A hundred that send a byte now and then are dropped in time, and others are served meanwhile."""
+        self.program.start(most=150, timeout=2)
+        began = time.monotonic()
+        sockets = [self.connect() for _ in range(100)]
+        for s in sockets:
+            s.sendall(GET)
+        served = []
+
+        def trickle(left):
+            for s in left:
+                try:
+                    s.sendall(b"X")
+                except OSError:
+                    pass
+            asked = time.monotonic()
+            self.assertEqual(self.ask("/healthz")[0], 200)
+            served.append(time.monotonic() - asked)
+
+        self.gone(sockets, trickle)
+        took = time.monotonic() - began
+        self.assertGreater(took, 1.9)
+        self.assertLess(min(served), 0.5, "nobody waited for the slow ones")
+        self.assertLess(took, PATIENCE / 2)
+
+    def test_idle(self):
+        self.program.start(timeout=1)
+        fresh, used = self.connect(), self.connect()
+        used.sendall(GET + b"\r\n")
+        self.gone([fresh, used])
+
+    def test_slow_readers(self):
+        """Who asks for much and does not read is dropped too."""
+        self.program.start(timeout=1)
+        self.tell("queue", "q")
+        self.tell("fill", "q", 1000)
+        sockets = []
+        for _ in range(3):
+            s = socket.socket()
+            self.addCleanup(s.close)
+            s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            s.connect(("127.0.0.1", self.program.port))
+            s.sendall(b"GET /api/queues/q/keys?limit=1000 HTTP/1.1\r\nHost: x\r\n\r\n" * 100)
+            sockets.append(s)
+        self.until(lambda: not self.established(sockets))
+        self.assertEqual(self.ask("/healthz")[0], 200)
+
+    def established(self, sockets):
+        """Those whose end at the server is still open: TCP_INFO's first byte is the state, 1 is established."""
+        return [s for s in sockets if s.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1) == b"\x01"]
+
+    def test_limit(self):
+        """No more than so many are served at once; the next waits, and slow ones make room within a second or so."""
+        self.program.start(most=4, timeout=30)
+        sockets = [self.connect() for _ in range(4)]
+        for s in sockets:
+            s.sendall(GET)
+        began = time.monotonic()
+        self.assertEqual(self.ask("/healthz")[0], 200)
+        took = time.monotonic() - began
+        self.assertGreater(took, 0.5, "a fifth was served at once")
+        self.assertLess(took, 20, "the slow ones stayed")
+
+    def test_one_at_a_time(self):
+        self.program.start(most=1)
+        for _ in range(50):
+            self.assertEqual(self.ask("/healthz")[0], 200)
+
+
+class Stop(Case):
+    def test_stop_while_open(self):
+        self.program.start()
+        self.tell("queue", "q")
+        self.tell("fill", "q", 1000)
+        for _ in range(20):
+            idle, half, reading = (self.connect() for _ in range(3))
+            half.sendall(GET)
+            reading.sendall(b"GET /api/queues/q/keys?limit=1000 HTTP/1.1\r\nHost: x\r\n\r\n" * 20)
+            self.assertEqual(self.ask("/healthz")[0], 200)
+            port = self.program.port
+            self.tell("stop")
+            for s in (idle, half, reading):
+                read_all(s)
+            with self.assertRaises(ConnectionRefusedError):
+                self.connect()
+            self.program.start(port=port)
+
+    def test_free_while_asked(self):
+        """Queues come and go under the eyes of those who ask."""
+        self.program.start()
+        for i in range(100):
+            self.tell("queue", "q")
+            self.tell("add", "q", str(i))
+            for path in ("/metrics", "/api/queues", f"/api/queues/q/keys?match={i}"):
+                self.assertIn(self.ask(path)[0], (200, 503), path)
+            self.tell("free", "q")
+
+
+if __name__ == "__main__":
+    main()

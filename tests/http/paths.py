@@ -1,0 +1,282 @@
+"""Each path of the server and each error, asked for by real clients."""
+import http.client
+import json
+import shutil
+import subprocess
+import unittest
+
+from rig import PATIENCE, Case, Refused, main, quote
+
+SECOND = 10**9
+
+
+class Paths(Case):
+    def setUp(self):
+        super().setUp()
+        self.program.start()
+
+    def keys(self, queue, **query):
+        path = "/api/queues/" + quote(queue) + "/keys"
+        if query:
+            path += "?" + "&".join(f"{k}={quote(v)}" for k, v in query.items())
+        return self.json(path)
+
+    def names(self, queue, **query):
+        return [k["key"] for k in self.keys(queue, **query)["keys"]]
+
+    def test_page(self):
+        code, headers, body = self.ask("/")
+        self.assertEqual((code, headers["Content-Type"]), (200, "text/html; charset=utf-8"))
+        self.assertTrue(body.lower().startswith(b"<!doctype html>"))
+        self.assertTrue(body.rstrip().endswith(b"</html>"))
+        self.assertIn("default-src 'none'", headers["Content-Security-Policy"])
+        self.assertIn("connect-src 'self'", headers["Content-Security-Policy"])
+
+    def test_health(self):
+        code, headers, body = self.ask("/healthz")
+        self.assertEqual((code, body), (200, b"ok\n"))
+        self.assertEqual(headers["Content-Type"], "text/plain; charset=utf-8")
+
+    def test_headers_of_every_answer(self):
+        self.tell("queue", "a")
+        for path in ("/", "/healthz", "/metrics", "/api/queues", "/api/queues/a/keys", "/nothing",
+                     "/api/queues/a/keys?limit=0"):
+            _, headers, _ = self.ask(path)
+            self.assertEqual(headers["Cache-Control"], "no-store", path)
+            self.assertEqual(headers["X-Content-Type-Options"], "nosniff", path)
+            self.assertIsNone(headers["Access-Control-Allow-Origin"], path)
+
+    def test_metrics(self):
+        self.tell("queue", "pods")
+        self.tell("add", "pods", "a")
+        code, headers, body = self.ask("/metrics")
+        self.assertEqual((code, headers["Content-Type"]), (200, "text/plain; version=0.0.4; charset=utf-8"))
+        self.assertIn(b'workqueue_adds_total{name="pods"} 1\n', body)
+        self.assertNotIn(b"# EOF", body)
+
+    def test_accept(self):
+        om, text = "application/openmetrics-text", "text/plain"
+        prometheus = (om + ";version=1.0.0," + om + ";version=0.0.1;q=0.75,text/plain;version=0.0.4;q=0.5,*/*;q=0.1")
+        for accept, is_open in (
+            (None, False), ("*/*", False), (text, False), (om, True), (prometheus, True),
+            (om.upper() + "; version=1.0.0", True), (om + ";q=0", False), (om + ";q=0.000", False),
+            (om + ";q=0.1, text/plain;q=0.25", False), (om + "; q=0.3,text/plain;q=0.25", True),
+            (om + "2", False), ("text/html," + om + ";q=1.0", True), (";q=,;;q", False),
+        ):
+            _, headers, body = self.ask("/metrics", headers={"Accept": accept} if accept else {})
+            self.assertEqual(headers["Content-Type"].startswith(om), is_open, accept)
+            self.assertEqual(body.endswith(b"# EOF\n"), is_open, accept)
+
+    def test_queues(self):
+        self.assertEqual(self.json("/api/queues"), {"queues": []})
+        for name in ("b", "a"):
+            self.tell("queue", name)
+        self.tell("add", "b", "x")
+        found = self.until(lambda: self.json("/api/queues")["queues"])
+        self.assertEqual([q["name"] for q in found], ["a", "b"])
+        self.until(lambda: self.json("/api/queues")["queues"][1]["queued"] == 1)
+        self.tell("free", "a")
+        self.until(lambda: len(self.json("/api/queues")["queues"]) == 1)
+
+    def test_pictures_are_shared(self):
+        """Many requests at once cost one look; an old picture is taken anew."""
+        self.tell("queue", "a")
+        before = self.tell("cost")[1]
+        c = http.client.HTTPConnection("127.0.0.1", self.program.port, timeout=PATIENCE)
+        asked = 0
+        while asked < 1000:  # keep-alive
+            c.request("GET", ("/metrics", "/api/queues", "/api/queues/a/keys")[asked % 3])
+            r = c.getresponse()
+            self.assertEqual(r.status, 200)
+            r.read()
+            asked += 1
+            if asked == 1:
+                socket = c.sock
+            self.assertIs(c.sock, socket, "the connection was kept")
+        c.close()
+        self.assertLess(self.tell("cost")[1] - before, 400)
+        self.tell("add", "a", "x")
+        self.until(lambda: b'workqueue_depth{name="a"} 1\n' in self.ask("/metrics")[2])
+
+    def test_keys(self):
+        """Each list, in its order, with what is known of each key."""
+        self.tell("queue", "q")
+        for key in ("old", "older"):
+            self.tell("add", "q", key)
+            self.tell("get", "q")
+            self.tell("advance", 1 * SECOND)
+        self.tell("add", "q", "older")
+        self.tell("add", "q", "first")
+        self.tell("advance", 2 * SECOND)
+        self.tell("add", "q", "second")
+        self.tell("after", "q", 9 * SECOND, "late")
+        self.tell("after", "q", 5 * SECOND, "soon")
+        self.tell("after", "q", 2**63 - 1, "never")
+        answer = self.keys("q")
+        self.assertEqual((answer["name"], answer["now_ns"]), ("q", 1004 * SECOND))
+        self.assertEqual((answer["looked"], answer["found"], len(answer["keys"])), (7, 7, 7))
+        self.assertEqual(self.names("q", state="queued"), ["first", "second"])
+        self.assertEqual(self.names("q", state="waiting"), ["soon", "late", "never"])
+        self.assertEqual(self.names("q", state="left"), [])
+        running = self.keys("q", state="running")["keys"]
+        self.assertEqual([(k["key"], k["running_ns"], k["state"], k["due_ns"]) for k in running],
+                         [("old", 4 * SECOND, ["running"], None), ("older", 3 * SECOND, ["running", "dirty"], None)])
+        waiting = self.keys("q", state="waiting")["keys"]
+        self.assertEqual([(k["due_ns"], k["state"]) for k in waiting],
+                         [(1009 * SECOND, ["waiting"]), (1013 * SECOND, ["waiting"]), (None, ["waiting"])])
+        self.assertEqual(self.names("q", state="waiting", limit=1), ["soon"])
+        self.assertEqual(self.keys("q", state="waiting", limit=1)["found"], 3)
+        self.assertEqual(self.names("q", match="old"), ["old", "older"])
+        self.assertEqual(self.names("q", match="ol", state="queued"), [])
+
+    def test_failing(self):
+        self.tell("queue", "q")
+        for key, times in (("once", 1), ("thrice", 3), ("twice", 2), ("fine", 0)):
+            self.tell("add", "q", key)
+            for _ in range(times):
+                self.tell("retry", "q")
+                self.tell("advance", 1 * SECOND)
+            self.tell("get", "q")
+        found = self.keys("q", state="failing")["keys"]
+        self.assertEqual([(k["key"], k["failures"]) for k in found], [("thrice", 3), ("twice", 2), ("once", 1)])
+
+    def test_the_best_of_many(self):
+        """The heap keeps the oldest, whatever order a walk shows them in; equal ones go by key."""
+        self.tell("queue", "q")
+        for i in range(300):
+            self.tell("add", "q", f"k{i * 7 % 300:03}")
+            if i % 3 == 2:
+                self.tell("advance", 1)
+        expected = [k for _, k in sorted(((i // 3), f"k{i * 7 % 300:03}") for i in range(300))]
+        for limit in (1, 2, 7, 100, 299, 300, 1000):
+            self.assertEqual(self.names("q", state="queued", limit=limit), expected[:limit], limit)
+
+    def test_hostile_names(self):
+        """Quotes, line feeds, slashes, markup, bytes that are no UTF-8: all of it comes out as JSON."""
+        names = [b'q"uo\\te', b"line\nfeed\ttab\x01\x7f", b"a/b/keys", b"<script>alert(1)</script>", b"%2f%zz", b"?a=b&c#d",
+                 "grün 🐢".encode(), b"bad\xff\xc0\xaf\xed\xa0\x80end", b" ", b"+", b"x" * 255]
+        for name in names:
+            self.tell("queue", name)
+            self.tell("add", name, name)
+        for name in names:
+            shown = name.decode(errors="ignore") if b"\xff" not in name else "bad" + "\ufffd" * 6 + "end"
+            answer = self.keys(name)
+            self.assertEqual(answer["name"], shown)
+            self.assertEqual([(k["key"], k["len"]) for k in answer["keys"]], [(shown[:127], len(name))])
+            self.assertEqual(len(self.keys(name, match=name)["keys"]), 1)
+        listed = [q["name"] for q in self.json("/api/queues")["queues"]]
+        self.assertEqual(len(listed), len(names))
+
+    def test_hostile_keys(self):
+        self.tell("queue", "q")
+        keys = [bytes([i]) for i in range(256)] + [b"a\0b", b"\xe2\x82", b"y" * 65536]
+        for key in keys:
+            self.tell("add", "q", key)
+        found = self.keys("q", limit=1000)["keys"]
+        self.assertEqual(len(found), len(keys))
+        self.assertIn("\0", [k["key"] for k in found])
+        self.assertIn(("y" * 127, 65536), [(k["key"], k["len"]) for k in found])
+        self.assertEqual(self.names("q", match=b"\0b"), ["a\0b"])
+        # What is cut off is looked through as well.
+        self.assertEqual(len(self.names("q", match=b"y" * 200)), 1)
+
+    def test_bad_queries(self):
+        self.tell("queue", "q")
+        for query, word in (("state=sleeping", "state"), ("state=Queued", "state"), ("limit=0", "limit"), ("limit=1001", "limit"),
+                            ("limit=-1", "limit"), ("limit=1e2", "limit"), ("limit=", "limit"), ("limit", "limit"),
+                            ("limit=99999999999999999999", "limit"), ("match=%zz", "match"), ("match=%4", "match"),
+                            ("match=" + "x" * 257, "match"), ("colour=red", "parameters"), ("limit=5&limit=0", "limit")):
+            error = self.json("/api/queues/q/keys?" + query, 400)["error"]
+            self.assertIn(word, error, query)
+        self.assertIn("name", self.json("/api/queues/%g0/keys", 400)["error"])
+        for query in ("", "?", "?state=", "?match=", "?limit=1", "?limit=1000", "?match=" + "x" * 256):
+            self.assertEqual(self.json("/api/queues/q/keys" + query)["keys"], [], query)
+
+    def test_not_found(self):
+        self.tell("queue", "q")
+        for path in ("/nothing", "/metrics/", "//", "/api", "/api/", "/api/queues/", "/api/queues/q", "/api/queues/q/", "/api/queues//keys",
+                     "/api/queues/none/keys", "/api/queues/q%00/keys", "/api/queues/" + "x" * 256 + "/keys", "/metrics%00",
+                     "/%6detrics", "/../metrics", "/favicon.ico"):
+            self.assertIn("no such", self.json(path, 404)["error"], path)
+
+    def test_a_queue_that_goes(self):
+        self.tell("queue", "q")
+        self.keys("q")
+        self.tell("free", "q")
+        self.until(lambda: self.ask("/api/queues/q/keys")[0] == 404)
+
+    def test_methods(self):
+        for method in ("POST", "PUT", "DELETE", "OPTIONS", "PATCH", "TRACE", "BREW", "get"):
+            code, headers, body = self.ask("/metrics", method)
+            self.assertEqual((code, headers["Allow"]), (405, "GET, HEAD"), method)
+            self.assertIn("GET", json.loads(body)["error"])
+        c = http.client.HTTPConnection("127.0.0.1", self.program.port, timeout=PATIENCE)
+        c.request("POST", "/metrics", b"x" * 1000)
+        self.assertEqual(c.getresponse().status, 405)
+        c.close()
+
+    def test_head(self):
+        self.tell("queue", "q")
+        for path in ("/", "/healthz", "/metrics", "/api/queues", "/api/queues/q/keys", "/nothing"):
+            code, headers, body = self.ask(path, "HEAD")
+            self.assertEqual(body, b"")
+            self.assertEqual(code, 404 if path == "/nothing" else 200)
+            self.assertGreater(int(headers["Content-Length"]), 0, path)
+
+    def test_curl(self):
+        if not shutil.which("curl"):
+            self.skipTest("curl is not installed")
+        said = subprocess.run(["curl", "-sS", "--fail", "--max-time", str(PATIENCE), f"http://127.0.0.1:{self.program.port}/healthz"],
+                              capture_output=True, check=True)
+        self.assertEqual(said.stdout, b"ok\n")
+
+
+class Ration(Case):
+    def test_walks_are_rationed(self):
+        """Different listings of a large queue: some are refused, with a time to come again; what is there is shown."""
+        self.program.start()
+        self.tell("queue", "q")
+        self.tell("fill", "q", 200000)
+        first = self.json("/api/queues/q/keys?match=0&limit=1")
+        self.assertEqual((first["looked"], first["keys"][0]["key"]), (200000, "key-0000000"))
+        refused = None
+        for i in range(1000):
+            code, headers, body = self.ask(f"/api/queues/q/keys?match={i}")
+            if code == 503:
+                refused = headers, body
+                break
+            self.assertEqual(code, 200)
+        self.assertIsNotNone(refused, "nothing was refused")
+        self.assertGreaterEqual(int(refused[0]["Retry-After"]), 1)
+        self.assertIn("error", json.loads(refused[1]))
+        self.assertEqual(self.ask("/api/queues/none/keys")[0], 404)
+        self.assertEqual(self.json("/api/queues/q/keys?match=0&limit=1"), first)
+        self.assertEqual(self.json("/api/queues/q/keys?match=0&limit=1&state=queued")["keys"], first["keys"])
+
+
+class Addresses(Case):
+    def test_loopback_alone(self):
+        port = self.program.start()
+        said = subprocess.run(["ss", "-Hltn", f"sport = :{port}"], capture_output=True, text=True, check=True).stdout
+        self.assertEqual([line.split()[3] for line in said.splitlines()], [f"127.0.0.1:{port}"])
+
+    def test_ipv6(self):
+        try:
+            self.program.start("::1")
+        except Refused as why:
+            self.skipTest(f"no IPv6 loopback here: {why}")
+        self.assertEqual(self.ask("/healthz", host="::1")[0], 200)
+        with self.assertRaises(ConnectionRefusedError):
+            self.connect()
+
+    def test_again_on_the_same_port(self):
+        port = self.program.start()
+        self.assertEqual(self.ask("/healthz")[0], 200)
+        for _ in range(3):
+            self.tell("stop")
+            self.assertEqual(self.program.start(port=port), port)
+            self.assertEqual(self.ask("/healthz")[0], 200)
+
+
+if __name__ == "__main__":
+    main()

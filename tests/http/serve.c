@@ -1,0 +1,286 @@
+/*
+ * A program with queues and a server, told what to do line by line, so that the tests can be real
+ * clients. Words are percent-encoded; each line is answered by one that begins with "ok" or "no".
+ *
+ *   start ADDRESS PORT MAX TIMEOUT  | starts the server ("-": none given); answers the port
+ *   stop                            | ends it
+ *   queue NAME                      | a queue on the manual clock, which begins at 1000 s
+ *   live NAME                       | a queue on the real clock
+ *   free NAME                       | ends what is held, frees it
+ *   add NAME KEY, after NAME NS KEY, fill NAME COUNT
+ *   get NAME, retry NAME            | the next key is held, or fails
+ *   advance NS                      | of the manual clock
+ *   work NAME COUNT                 | a worker takes COUNT keys in turn, for ever
+ *   cost                            | time inside wq_look() and wq_walk() of the server, see below: ns, calls
+ */
+#include "support/support.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <time.h>
+#include <wq/http.h>
+
+#include "http/query.h"
+
+enum { QUEUES = 64, HELD = 64, WORDS = 5, LINE_BYTES = 1 << 17 };
+
+struct served {
+	wq *q;
+	wq_pool *pool;
+	wq_item held[HELD];
+	size_t nheld;
+	char name[256];
+};
+
+static struct served queues[QUEUES];
+static wq_registry *registry;
+static wq_http *server;
+static wq_manual_clock *clock_of_tests;
+
+/* ---- what requests cost the queues --------------------------------------------- */
+
+/* Linked with --wrap: the library's own calls come here. The time is the thread's, all of it. */
+static _Atomic int64_t cost_ns, cost_calls;
+
+int __real_wq_look(wq *q, wq_snapshot *out);
+int __wrap_wq_look(wq *q, wq_snapshot *out);
+int64_t __real_wq_walk(wq *q, wq_walk_fn fn, void *ctx);
+int64_t __wrap_wq_walk(wq *q, wq_walk_fn fn, void *ctx);
+
+static int64_t own_time(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+	return t.tv_sec * WQ_SECOND + t.tv_nsec;
+}
+
+int __wrap_wq_look(wq *q, wq_snapshot *out)
+{
+	int64_t before = own_time();
+	int rc = __real_wq_look(q, out);
+
+	cost_ns += own_time() - before;
+	cost_calls++;
+	return rc;
+}
+
+int64_t __wrap_wq_walk(wq *q, wq_walk_fn fn, void *ctx)
+{
+	int64_t before = own_time();
+	int64_t n = __real_wq_walk(q, fn, ctx);
+
+	cost_ns += own_time() - before;
+	cost_calls++;
+	return n;
+}
+
+/* ---- commands ------------------------------------------------------------------- */
+
+struct word {
+	char *bytes; /* a NUL follows */
+	size_t len;
+};
+
+static struct served *served_of(const struct word *name)
+{
+	for (size_t i = 0; i < QUEUES; i++)
+		if (queues[i].q && strcmp(queues[i].name, name->bytes) == 0)
+			return &queues[i];
+	return NULL;
+}
+
+static int64_t start(struct word *w)
+{
+	wq_http_options o = {.registry = registry,
+	                     .address = strcmp(w[1].bytes, "-") == 0 ? NULL : w[1].bytes,
+	                     .port = (uint16_t)atoi(w[2].bytes),
+	                     .max_connections = (uint32_t)atoi(w[3].bytes),
+	                     .timeout_s = (uint32_t)atoi(w[4].bytes)};
+	int rc = wq_http_start(&server, &o);
+
+	return rc == WQ_OK ? wq_http_port(server) : rc;
+}
+
+static int64_t stop(struct word *w)
+{
+	wq_http *h = server;
+
+	(void)w;
+	server = NULL;
+	return wq_http_stop(h);
+}
+
+static int64_t queue_of(struct word *w, const wq_clock *clock)
+{
+	wq_options o = {.name = w[1].bytes, .registry = registry, .clock = clock};
+	size_t i = 0;
+
+	while (queues[i].q)
+		i++;
+	queues[i] = (struct served){0};
+	snprintf(queues[i].name, sizeof queues[i].name, "%s", w[1].bytes);
+	return wq_new(&queues[i].q, &o);
+}
+
+static int64_t queue(struct word *w)
+{
+	wq_clock c = wq_manual_clock_clock(clock_of_tests);
+
+	return queue_of(w, &c);
+}
+
+static int64_t live(struct word *w)
+{
+	return queue_of(w, NULL);
+}
+
+static int64_t free_it(struct word *w)
+{
+	struct served *s = served_of(&w[1]);
+	wq *q = s->q;
+
+	wq_shutdown(q);
+	if (s->pool)
+		wq_pool_free(s->pool);
+	for (size_t i = 0; i < s->nheld; i++)
+		wq_done(q, &s->held[i]);
+	s->q = NULL;
+	return wq_free(q) >= 0 ? WQ_OK : WQ_EBUSY;
+}
+
+static int64_t add(struct word *w)
+{
+	return wq_add(served_of(&w[1])->q, w[2].bytes, w[2].len);
+}
+
+static int64_t add_after(struct word *w)
+{
+	return wq_add_after(served_of(&w[1])->q, w[3].bytes, w[3].len, atoll(w[2].bytes));
+}
+
+static int64_t fill(struct word *w)
+{
+	wq *q = served_of(&w[1])->q;
+	int rc = WQ_OK;
+
+	for (long i = 0, n = atol(w[2].bytes); i < n && rc >= 0; i++) {
+		char key[32];
+
+		rc = wq_add(q, key, (size_t)snprintf(key, sizeof key, "key-%07ld", i));
+	}
+	return rc;
+}
+
+static int64_t get(struct word *w)
+{
+	struct served *s = served_of(&w[1]);
+	int rc = wq_try_get(s->q, &s->held[s->nheld]);
+
+	s->nheld += rc == WQ_OK;
+	return rc;
+}
+
+static int64_t retry(struct word *w)
+{
+	wq *q = served_of(&w[1])->q;
+	wq_item it;
+	int rc = wq_try_get(q, &it);
+
+	return rc == WQ_OK ? wq_retry(q, &it) : rc;
+}
+
+static int64_t advance(struct word *w)
+{
+	return wq_manual_clock_advance(clock_of_tests, atoll(w[1].bytes));
+}
+
+/* Adds its own key, so that it comes back: until the queue is shut. */
+static int64_t turn(void *ctx, const wq_item *it)
+{
+	struct served *s = ctx;
+
+	wq_add(s->q, it->key, it->len);
+	return WQ_DONE;
+}
+
+static int64_t work(struct word *w)
+{
+	struct served *s = served_of(&w[1]);
+	int rc = (int)fill(w);
+
+	if (rc < 0)
+		return rc;
+	return wq_pool_start(&s->pool, s->q,
+	                     &(wq_pool_options){.workers = 1, .handler = turn, .ctx = s});
+}
+
+static int64_t cost(struct word *w)
+{
+	(void)w;
+	printf("ok %" PRId64 " %" PRId64 "\n", cost_ns, cost_calls);
+	return INT64_MIN;
+}
+
+static const struct {
+	const char *name;
+	int64_t (*run)(struct word *w); /* INT64_MIN: has answered */
+	size_t words;
+} commands[] = {{"start", start, 5},     {"stop", stop, 1},       {"queue", queue, 2},
+                {"live", live, 2},       {"free", free_it, 2},    {"add", add, 3},
+                {"after", add_after, 4}, {"fill", fill, 3},       {"get", get, 2},
+                {"retry", retry, 2},     {"advance", advance, 2}, {"work", work, 3},
+                {"cost", cost, 1}};
+
+static size_t split(char *line, struct word w[WORDS])
+{
+	size_t n = 0;
+
+	for (char *p = strtok(line, " \n"); p && n < WORDS; p = strtok(NULL, " \n"), n++) {
+		w[n].bytes = p;
+		/* It only gets shorter. */
+		w[n].len = (size_t)wq__unescape(p, strlen(p), p, strlen(p));
+		p[w[n].len] = '\0';
+	}
+	return n;
+}
+
+static void run(char *line)
+{
+	struct word w[WORDS];
+	size_t n = split(line, w);
+	int64_t rc = WQ_EINVAL;
+
+	errno = 0;
+	for (size_t i = 0; i < LENGTH(commands) && n > 0; i++)
+		if (strcmp(commands[i].name, w[0].bytes) == 0 && commands[i].words == n)
+			rc = commands[i].run(w);
+	if (rc == INT64_MIN)
+		return;
+	if (rc >= 0)
+		printf("ok %" PRId64 "\n", rc);
+	else
+		printf("no %s %d\n", wq_status_name((int)rc), errno);
+}
+
+int main(void)
+{
+	static char line[LINE_BYTES];
+
+	if (wq_registry_new(&registry) != WQ_OK ||
+	    wq_manual_clock_new(&clock_of_tests, START_NS) != WQ_OK)
+		return 1;
+	while (fgets(line, sizeof line, stdin)) {
+		run(line);
+		fflush(stdout);
+	}
+	if (server)
+		wq_http_stop(server);
+	for (size_t i = 0; i < QUEUES; i++)
+		if (queues[i].q)
+			free_it((struct word[]){{0}, {queues[i].name, 0}});
+	if (wq_registry_free(registry) != WQ_OK)
+		return 2;
+	wq_manual_clock_free(clock_of_tests);
+	return 0;
+}
