@@ -38,7 +38,7 @@ static socklen_t parse(const char *text, uint16_t port, union address *out)
 
 static int port_of(int fd)
 {
-	union address a;
+	union address a = {.any.sa_family = AF_UNSPEC};
 	socklen_t len = sizeof a;
 
 	if (getsockname(fd, &a.any, &len) != 0)

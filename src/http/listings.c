@@ -71,7 +71,7 @@ static struct wq__debt *debt_open(struct wq__listings *ls, const char *name, int
 	d = calloc(1, sizeof *d);
 	if (!d)
 		return NULL;
-	strcpy(d->name, name);
+	memcpy(d->name, name, strlen(name) + 1);
 	d->paid_ns = now;
 	d->next = ls->debts;
 	ls->debts = d;
@@ -119,7 +119,7 @@ static void drop(struct wq__listings *ls, struct wq__listing **at)
 /* The first stays, whatever its size: it is about to be shown. */
 static void make_room(struct wq__listings *ls)
 {
-	while (ls->n > 1 && (ls->n > LISTINGS_MAX || ls->bytes > BYTES_MAX)) {
+	while (ls->first->next && (ls->n > LISTINGS_MAX || ls->bytes > BYTES_MAX)) {
 		struct wq__listing **at = &ls->first->next;
 
 		while ((*at)->next)
@@ -148,7 +148,7 @@ static struct wq__listing *listing_new(const char *name, const struct wq__query 
 			listing_free(l);
 		return NULL;
 	}
-	strcpy(l->name, name);
+	memcpy(l->name, name, strlen(name) + 1);
 	l->limit = q->limit;
 	l->match_len = q->match_len;
 	memcpy(l->match, q->match, q->match_len);

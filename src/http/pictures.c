@@ -65,7 +65,7 @@ static int collect(void *ctx, const char *name, wq *q)
 		l->at = more;
 		l->room = room;
 	}
-	strcpy(l->at[l->n].name, name);
+	memcpy(l->at[l->n].name, name, strlen(name) + 1);
 	return wq_look(q, &l->at[l->n++].s);
 }
 
