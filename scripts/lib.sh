@@ -28,6 +28,7 @@ have() {
 	libev) has_header ev.h ;;
 	libuv) has_header uv.h ;;
 	cmocka) pkg-config --exists cmocka 2>/dev/null ;;
+	libmicrohttpd) pkg-config --exists libmicrohttpd 2>/dev/null ;;
 	clang-rt) # the runtimes of clang's sanitizers and of libFuzzer
 		local dir
 		dir=$(clang -print-resource-dir 2>/dev/null) || return 1
@@ -43,6 +44,8 @@ package_of() {
 	libc) echo libc6-dev ;;
 	ninja) echo ninja-build ;;
 	cmocka) echo libcmocka-dev ;;
+	libmicrohttpd) echo libmicrohttpd-dev ;;
+	ss) echo iproute2 ;;
 	libev) echo libev-dev ;;
 	libuv) echo libuv1-dev ;;
 	clang-rt) echo "libclang-rt-$(clang -dumpversion | cut -d. -f1)-dev" ;;

@@ -1,9 +1,11 @@
 """Clients that mean no good: malformed, huge, slow, too many, and those that stay when the server goes."""
+import http.client
 import select
 import socket
+import threading
 import time
 
-from rig import PATIENCE, Case, main, raw, read_all
+from rig import PATIENCE, Case, Refused, main, raw, read_all
 
 GET = b"GET /healthz HTTP/1.1\r\nHost: x\r\n"
 CLOSE = b"Connection: close\r\n\r\n"
@@ -175,6 +177,70 @@ class Stop(Case):
             for path in ("/metrics", "/api/queues", f"/api/queues/q/keys?match={i}"):
                 self.assertIn(self.ask(path)[0], (200, 503), path)
             self.tell("free", "q")
+
+
+    def test_while_it_works(self):
+        """Many at once ask about a queue that works, and that goes in the end."""
+        self.program.start()
+        self.tell("live", "busy")
+        self.tell("work", "busy", 1000)
+        seen = []
+
+        def client():
+            for i in range(60):
+                for path in ("/metrics", "/api/queues", "/api/queues/busy/keys", f"/api/queues/busy/keys?match={i}"):
+                    seen.append(self.ask(path)[0])
+
+        threads = [threading.Thread(target=client) for _ in range(4)]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join(PATIENCE)
+        self.assertEqual(len(seen), 4 * 60 * 4)
+        self.assertLessEqual(set(seen), {200, 503})
+        self.assertGreater(seen.count(200), 3 * 60 * 4 - 1, "only new listings may be refused")
+        self.tell("free", "busy")
+
+
+class Memory(Case):
+    def test_each_allocation_fails(self):
+        """503, or the connection is dropped; the next request is answered as ever."""
+        for i in range(3):
+            self.tell("queue", f"q{i}")
+            self.tell("add", f"q{i}", f"key{i}")
+        for path in ("/metrics", "/api/queues", "/api/queues/q1/keys", "/api/queues/none/keys", "/nothing"):
+            expected, refused, n = {200, 404}, 0, 0
+            while True:
+                before = self.tell("fail", -1)[0]
+                self.program.start()
+                self.tell("fail", n)
+                try:
+                    code = self.ask(path)[0]
+                except (http.client.HTTPException, ConnectionError):
+                    code = None
+                failed = self.tell("fail", -1)[0] > before
+                self.assertIn(code, (503, None) if failed else expected, (path, n))
+                self.assertIn(self.ask(path)[0], expected, (path, n))
+                self.tell("stop")
+                if not failed:
+                    break
+                refused, n = refused + 1, n + 1
+            self.assertGreater(refused, 0, path)
+
+    def test_start(self):
+        n = 0
+        while True:
+            before = self.tell("fail", n)[0]
+            try:
+                self.program.start()
+                break
+            except Refused as why:
+                self.assertEqual(why.args[0], "WQ_ENOMEM")
+            self.assertEqual(self.tell("fail", -1)[0], before + 1)
+            n += 1
+        self.tell("fail", -1)
+        self.assertGreaterEqual(n, 2)
+        self.assertEqual(self.ask("/healthz")[0], 200)
 
 
 if __name__ == "__main__":

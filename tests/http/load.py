@@ -10,7 +10,7 @@ import time
 from rig import Case, main
 
 SECONDS = 4
-KEYS = 20000
+KEYS = 10000
 
 
 class Load(Case):

@@ -11,6 +11,7 @@
  *   get NAME, retry NAME            | the next key is held, or fails
  *   advance NS                      | of the manual clock
  *   work NAME COUNT                 | a worker takes COUNT keys in turn, for ever
+ *   fail N                          | allocation N from now on fails (0: the next); answers how many did so far
  *   cost                            | time inside wq_look() and wq_walk() of the server, see below: ns, calls
  */
 #include "support/support.h"
@@ -73,6 +74,41 @@ int64_t __wrap_wq_walk(wq *q, wq_walk_fn fn, void *ctx)
 	cost_ns += own_time() - before;
 	cost_calls++;
 	return n;
+}
+
+/* ---- memory that fails ---------------------------------------------------------- */
+
+/* Of the library's objects: libmicrohttpd has its own. */
+static _Atomic int64_t fail_in = -1, failed;
+
+void *__real_malloc(size_t size);
+void *__wrap_malloc(size_t size);
+void *__real_calloc(size_t n, size_t size);
+void *__wrap_calloc(size_t n, size_t size);
+void *__real_realloc(void *p, size_t size);
+void *__wrap_realloc(void *p, size_t size);
+
+static bool fails(void)
+{
+	if (fail_in < 0 || fail_in-- > 0)
+		return false;
+	failed++;
+	return true;
+}
+
+void *__wrap_malloc(size_t size)
+{
+	return fails() ? NULL : __real_malloc(size);
+}
+
+void *__wrap_calloc(size_t n, size_t size)
+{
+	return fails() ? NULL : __real_calloc(n, size);
+}
+
+void *__wrap_realloc(void *p, size_t size)
+{
+	return fails() ? NULL : __real_realloc(p, size);
 }
 
 /* ---- commands ------------------------------------------------------------------- */
@@ -215,6 +251,12 @@ static int64_t work(struct word *w)
 	                     &(wq_pool_options){.workers = 1, .handler = turn, .ctx = s});
 }
 
+static int64_t fail_after(struct word *w)
+{
+	fail_in = atoll(w[1].bytes);
+	return failed;
+}
+
 static int64_t cost(struct word *w)
 {
 	(void)w;
@@ -230,7 +272,7 @@ static const struct {
                 {"live", live, 2},       {"free", free_it, 2},    {"add", add, 3},
                 {"after", add_after, 4}, {"fill", fill, 3},       {"get", get, 2},
                 {"retry", retry, 2},     {"advance", advance, 2}, {"work", work, 3},
-                {"cost", cost, 1}};
+                {"fail", fail_after, 2}, {"cost", cost, 1}};
 
 static size_t split(char *line, struct word w[WORDS])
 {
