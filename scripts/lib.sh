@@ -29,6 +29,7 @@ have() {
 	libuv) has_header uv.h ;;
 	cmocka) pkg-config --exists cmocka 2>/dev/null ;;
 	libmicrohttpd) pkg-config --exists libmicrohttpd 2>/dev/null ;;
+	selenium) /usr/bin/python3 -c "import selenium" 2>/dev/null ;; # of the system, whichever python3 comes first
 	clang-rt) # the runtimes of clang's sanitizers and of libFuzzer
 		local dir
 		dir=$(clang -print-resource-dir 2>/dev/null) || return 1
@@ -46,6 +47,8 @@ package_of() {
 	cmocka) echo libcmocka-dev ;;
 	libmicrohttpd) echo libmicrohttpd-dev ;;
 	ss) echo iproute2 ;;
+	chromedriver) echo chromium-driver ;;
+	selenium) echo python3-selenium ;;
 	libev) echo libev-dev ;;
 	libuv) echo libuv1-dev ;;
 	clang-rt) echo "libclang-rt-$(clang -dumpversion | cut -d. -f1)-dev" ;;
