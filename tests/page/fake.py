@@ -50,6 +50,7 @@ class Fake:
         self.queues = []
         self.keys = {}
         self.asked = []
+        self.mute = False  # lists of keys get no answer
         fake = self
 
         class Handler(http.server.BaseHTTPRequestHandler):
@@ -99,6 +100,9 @@ class Fake:
     def answer(self, request):
         url = urllib.parse.urlsplit(request.path)
         self.asked.append(request.path)
+        if self.mute and url.path.endswith("/keys"):
+            request.close_connection = True
+            return
         body = self.body(url.path, dict(urllib.parse.parse_qsl(url.query)))
         data = (body if body is not None else '{"error":"no such queue"}').encode()
         request.send_response(200 if body is not None else 404)

@@ -12,6 +12,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import unittest
 
@@ -188,13 +189,15 @@ class Live(PageTest):
     def test_lost_and_recovered(self):
         self.lossy = True
         self.js("window.same = 1")
-        self.wait("it is live", lambda: self.status() == "live")
+        self.wait("keys", lambda: self.keys("pods", "failing"))
         port, server = self.server.port, self.server
         self.server = None
         self.assertEqual(server.stop(), 0)
         self.wait("it says so", lambda: "lost" in self.status())
         self.assertIn("lost", self.js("return document.title"))
         self.wait("since when", lambda: "ago" in browser.find_element(By.ID, "since").text)
+        self.js("scrollTo(0, 500)")
+        self.assertTrue(self.js("const r = document.getElementById('word').getBoundingClientRect(); return r.top >= 0 && r.bottom < innerHeight"))
         self.server = Server(port)
         self.wait("it is back", lambda: self.status() == "live")
         first = self.total("pods", "adds")
@@ -300,6 +303,29 @@ class Exact(PageTest):
         self.serve([fake.picture("gone")])
         self.wait("it says so", lambda: (self.text("gone", "table.running") or "").endswith("cannot be listed"))
         self.assertEqual(self.status(), "live")
+        self.no_errors()
+
+    def test_list_without_answer(self):
+        """What is shown stays until there is something newer."""
+        self.lossy = True
+        self.server.keys["pods"] = [fake.key("a", ["running"], failures=1)]
+        self.serve(lambda: [fake.picture("pods")])
+        self.wait("keys", lambda: self.keys("pods", "failing"))
+        self.server.mute = True
+        before = len(self.server.asked)
+        self.wait("two rounds", lambda: len([a for a in self.server.asked[before:] if "state=failing" in a]) >= 2)
+        self.assertEqual(self.keys("pods", "failing"), [["a", "1", "running"]])
+        self.no_errors()
+
+    def test_hanging_server(self):
+        """One that takes requests and does not answer is lost, too."""
+        go_on = threading.Event()
+        self.serve([])
+        self.wait("it is live", lambda: self.status() == "live")
+        self.server.queues = lambda: [] if go_on.wait(SOON) else None
+        self.wait("it says so", lambda: "lost" in self.status())
+        go_on.set()
+        self.wait("it is back", lambda: self.status() == "live")
         self.no_errors()
 
     def test_many_queues(self):
