@@ -1,6 +1,6 @@
 /*
- * client-go's own tests of its queue, by their names, as far as they need no
- * limiter or metrics. Two of them run with both ways to stop.
+ * client-go's own tests of its queue, by their names. Two of them run with both
+ * ways to stop.
  */
 #include "../support/support.h"
 
@@ -497,6 +497,63 @@ static void RateLimitingQueue(void **state)
 	fixture_close(&f, 0);
 }
 
+static wq_snapshot look(wq *q)
+{
+	wq_snapshot s;
+
+	IS(wq_look(q, &s), WQ_OK);
+	return s;
+}
+
+static void depth_and_adds_are(wq *q, int64_t depth, int64_t adds)
+{
+	wq_snapshot s = look(q);
+
+	IS((int64_t)(s.queued + s.dirty), depth);
+	IS((int64_t)s.adds, adds);
+}
+
+static void Metrics(void **state)
+{
+	struct fixture f;
+	wq_item it;
+
+	(void)state;
+	fixture_open(&f, &(wq_options){.name = "test"});
+	IS(wq_add_str(f.q, "foo"), WQ_QUEUED);
+	depth_and_adds_are(f.q, 1, 1);
+	wq_manual_clock_advance(f.mc, 50 * WQ_MICROSECOND);
+
+	get_is(f.q, &it, "foo");
+	IS((int64_t)look(f.q).queue.sum_ns, 50 * WQ_MICROSECOND);
+	IS((int64_t)look(f.q).queue.count[4], 1);
+	depth_and_adds_are(f.q, 0, 1);
+
+	for (int i = 0; i < 5; i++)
+		IS(wq_add_str(f.q, "foo"), i == 0 ? WQ_MARKED : WQ_MERGED);
+	depth_and_adds_are(f.q, 1, 2);
+	wq_manual_clock_advance(f.mc, 25 * WQ_MICROSECOND);
+
+	IS(wq_done(f.q, &it), WQ_QUEUED);
+	IS((int64_t)look(f.q).work.sum_ns, 25 * WQ_MICROSECOND);
+	IS((int64_t)look(f.q).work.count[4], 1);
+	depth_and_adds_are(f.q, 1, 2);
+
+	/* The second time it was in line from the add while it ran. */
+	wq_manual_clock_advance(f.mc, 10 * WQ_MICROSECOND);
+	get_is(f.q, &it, "foo");
+	IS((int64_t)look(f.q).queue.sum_ns, (50 + 35) * WQ_MICROSECOND);
+	depth_and_adds_are(f.q, 0, 2);
+
+	wq_manual_clock_advance(f.mc, WQ_MILLISECOND);
+	IS(look(f.q).unfinished_ns, WQ_MILLISECOND);
+	IS(look(f.q).longest_running.age_ns, WQ_MILLISECOND);
+	IS(wq_done(f.q, &it), WQ_OK);
+	IS(look(f.q).unfinished_ns, 0);
+	IS(look(f.q).longest_running.age_ns, -1);
+	fixture_close(&f, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -518,6 +575,7 @@ int main(void)
 	    WITH_FIXTURE(AddTwoFireEarly),
 	    WITH_FIXTURE(CopyShifting),
 	    cmocka_unit_test(RateLimitingQueue),
+	    cmocka_unit_test(Metrics),
 	};
 
 	return cmocka_run_group_tests_name("client-go's checklist", tests, NULL, NULL);
