@@ -1,0 +1,413 @@
+/*
+ * Queues in a registry: names, order, coming and going, also while others look; and what the
+ * provider is told on random tapes of calls.
+ */
+#include "metrics_rig.h"
+
+#include <sched.h>
+
+static wq *named(wq_registry *r, const char *name)
+{
+	wq *q = NULL;
+
+	IS(wq_new(&q, &(wq_options){.name = name, .registry = r}), WQ_OK);
+	return q;
+}
+
+static int list(void *ctx, const char *name, wq *q)
+{
+	char *names = ctx;
+
+	assert_non_null(q);
+	strcat(names, name);
+	strcat(names, " ");
+	return 0;
+}
+
+static void names_are(wq_registry *r, const char *expected)
+{
+	char names[256] = "";
+
+	IS(wq_registry_each(r, list, names), WQ_OK);
+	assert_string_equal(names, expected);
+}
+
+static void bad_arguments(void **state)
+{
+	wq_metrics_provider provider = {0};
+	wq *q = (wq *)1;
+	wq_registry *r;
+	wq_snapshot s;
+
+	(void)state;
+	IS(wq_registry_new(NULL), WQ_EINVAL);
+	IS(wq_registry_new(&r), WQ_OK);
+	IS(wq_registry_free(NULL), WQ_EINVAL);
+	IS(wq_registry_size(NULL), WQ_EINVAL);
+	IS(wq_registry_each(NULL, list, NULL), WQ_EINVAL);
+	IS(wq_registry_each(r, NULL, NULL), WQ_EINVAL);
+	IS(wq_new(&q, &(wq_options){.registry = r}), WQ_EINVAL);
+	IS(wq_new(&q, &(wq_options){.registry = r, .name = ""}), WQ_EINVAL);
+	IS(wq_new(&q, &(wq_options){.provider = &provider}), WQ_EINVAL);
+	assert_ptr_equal(q, (wq *)1);
+	IS(wq_registry_size(r), 0);
+	IS(wq_look(NULL, &s), WQ_EINVAL);
+	q = named(r, "q");
+	IS(wq_look(q, NULL), WQ_EINVAL);
+	IS(wq_free(q), 0);
+	IS(wq_registry_free(r), WQ_OK);
+}
+
+static void queues_stand_by_name(void **state)
+{
+	wq *a, *b, *c, *q = (wq *)1;
+	wq_registry *r;
+
+	(void)state;
+	IS(wq_registry_new(&r), WQ_OK);
+	names_are(r, "");
+	b = named(r, "b");
+	c = named(r, "c");
+	a = named(r, "a");
+	names_are(r, "a b c ");
+	IS(wq_registry_size(r), 3);
+	IS(wq_new(&q, &(wq_options){.name = "b", .registry = r}), WQ_EEXIST);
+	assert_ptr_equal(q, (wq *)1);
+	IS(wq_registry_size(r), 3);
+	IS(wq_registry_free(r), WQ_EBUSY);
+	IS(wq_free(b), 0);
+	names_are(r, "a c ");
+	b = named(r, "b"); /* the name is free again */
+	names_are(r, "a b c ");
+	IS(wq_free(a), 0);
+	IS(wq_free(c), 0);
+	IS(wq_free(b), 0);
+	names_are(r, "");
+	IS(wq_registry_free(r), WQ_OK);
+}
+
+/* What was handed over to a wq_new() that failed is freed, once. */
+static void a_refused_name_frees_what_came_with_it(void **state)
+{
+	struct memory mem;
+	wq_registry *r;
+	wq *first, *q = NULL;
+
+	(void)state;
+	memory_init(&mem);
+	wq_allocator a = memory_allocator(&mem);
+
+	IS(wq_registry_new(&r), WQ_OK);
+	first = named(r, "q");
+	IS(wq_new(&q, &(wq_options){.name = "q",
+	                            .registry = r,
+	                            .allocator = &a,
+	                            .limiter = wq_limiter_exponential(1, 2)}),
+	   WQ_EEXIST);
+	assert_null(q);
+	assert_true(mem.calls > 0);
+	memory_balanced(&mem);
+	IS(wq_free(first), 0);
+	IS(wq_registry_free(r), WQ_OK);
+}
+
+static void two_registries_and_none(void **state)
+{
+	wq_registry *r1, *r2;
+	wq *q1, *q2, *q3;
+
+	(void)state;
+	IS(wq_registry_new(&r1), WQ_OK);
+	IS(wq_registry_new(&r2), WQ_OK);
+	q1 = named(r1, "q");
+	q2 = named(r2, "q");
+	q3 = named(NULL, "q");
+	IS(wq_registry_size(r1), 1);
+	IS(wq_registry_size(r2), 1);
+	IS(wq_free(q1), 0);
+	IS(wq_registry_size(r2), 1);
+	IS(wq_free(q2), 0);
+	IS(wq_free(q3), 0);
+	IS(wq_registry_free(r1), WQ_OK);
+	IS(wq_registry_free(r2), WQ_OK);
+}
+
+static void a_busy_queue_stays(void **state)
+{
+	wq_registry *r;
+	wq_item it;
+	wq *q;
+
+	(void)state;
+	IS(wq_registry_new(&r), WQ_OK);
+	q = named(r, "q");
+	IS(wq_add_str(q, "a"), WQ_QUEUED);
+	IS(wq_try_get(q, &it), WQ_OK);
+	IS(wq_free(q), WQ_EBUSY);
+	names_are(r, "q ");
+	IS((int64_t)look(q).running, 1);
+	IS(wq_done(q, &it), WQ_OK);
+	IS(wq_free(q), 0);
+	names_are(r, "");
+	IS(wq_registry_free(r), WQ_OK);
+}
+
+static int stop_at_b(void *ctx, const char *name, wq *q)
+{
+	++*(int *)ctx;
+	/* It may use the queue. */
+	IS(wq_add_str(q, name), WQ_QUEUED);
+	IS(count_keys(q), 1);
+	return name[0] == 'b' ? 42 : 0;
+}
+
+static void each_stops_when_it_is_told(void **state)
+{
+	static const char *const names[] = {"a", "b", "c"};
+	wq_registry *r;
+	wq *q[3];
+	int n = 0;
+
+	(void)state;
+	IS(wq_registry_new(&r), WQ_OK);
+	for (int i = 0; i < 3; i++)
+		q[i] = named(r, names[i]);
+	IS(wq_registry_each(r, stop_at_b, &n), 42);
+	IS(n, 2);
+	for (int i = 0; i < 3; i++)
+		IS(wq_free(q[i]), i < 2);
+	IS(wq_registry_free(r), WQ_OK);
+}
+
+/* A name of the greatest length. */
+static void long_names(void **state)
+{
+	char name[257];
+	wq_registry *r;
+	wq *q = NULL;
+
+	(void)state;
+	memset(name, '"', sizeof name); /* each is two when it is written */
+	name[256] = '\0';
+	IS(wq_registry_new(&r), WQ_OK);
+	IS(wq_new(&q, &(wq_options){.name = name, .registry = r}), WQ_EINVAL);
+	name[255] = '\0';
+	q = named(r, name);
+
+	struct text t = {0};
+
+	IS(wq_metrics_write(r, WQ_PROMETHEUS, text_write, &t), WQ_OK);
+	text_free(&t);
+	IS(wq_metrics_write(r, WQ_OPENMETRICS, text_write, &t), WQ_OK);
+	text_free(&t);
+	IS(wq_free(q), 0);
+	IS(wq_registry_free(r), WQ_OK);
+}
+
+/* ---- while others look ------------------------------------------------------ */
+
+enum { ROUNDS = 300, MAKERS = 3 };
+
+struct traffic {
+	wq_registry *r;
+	_Atomic int next, left;
+	_Atomic int64_t looks;
+};
+
+static int64_t come_and_go(void *arg)
+{
+	struct traffic *t = arg;
+	char name[] = {'q', (char)('0' + atomic_fetch_add(&t->next, 1)), '\0'};
+
+	for (int i = 0; i < ROUNDS; i++) {
+		wq *q = NULL, *twin;
+		wq_item it;
+
+		if (wq_new(&q, &(wq_options){.name = name, .registry = t->r}) != WQ_OK)
+			return 1;
+		if (wq_new(&twin, &(wq_options){.name = name, .registry = t->r}) != WQ_EEXIST)
+			return 2;
+		if (wq_add_str(q, "a") != WQ_QUEUED || wq_try_get(q, &it) != WQ_OK)
+			return 3;
+		if (wq_free(q) != WQ_EBUSY || wq_done(q, &it) != WQ_OK || wq_free(q) != 0)
+			return 4;
+	}
+	atomic_fetch_sub(&t->left, 1);
+	return 0;
+}
+
+static int count_bytes(void *ctx, const char *text, size_t n)
+{
+	(void)text;
+	*(size_t *)ctx += n;
+	return 0;
+}
+
+static int64_t scrape(void *arg)
+{
+	struct traffic *t = arg;
+
+	while (atomic_load(&t->left) > 0) {
+		size_t n = 0;
+
+		if (wq_metrics_write(t->r, WQ_OPENMETRICS, count_bytes, &n) != WQ_OK || n == 0)
+			return 1;
+		if (wq_registry_size(t->r) > MAKERS)
+			return 2;
+		atomic_fetch_add(&t->looks, 1);
+		sched_yield();
+	}
+	return 0;
+}
+
+static void scrapes_beside_new_and_free(void **state)
+{
+	struct traffic t = {.left = MAKERS};
+	struct actor makers[MAKERS], scraper;
+
+	(void)state;
+	IS(wq_registry_new(&t.r), WQ_OK);
+	actor_start(&scraper, scrape, &t);
+	for (int i = 0; i < MAKERS; i++)
+		actor_start(&makers[i], come_and_go, &t);
+	for (int i = 0; i < MAKERS; i++)
+		IS(actor_join(&makers[i]), 0);
+	IS(actor_join(&scraper), 0);
+	IS(wq_registry_size(t.r), 0);
+	IS(wq_registry_free(t.r), WQ_OK);
+}
+
+/* ---- the provider, on random tapes -------------------------------------------- */
+
+static uint64_t seed;
+
+enum { HELD = 8, STEPS = 3000 };
+
+struct tape {
+	struct meter_rig r;
+	uint64_t rng;
+	wq_item held[HELD];
+	int nheld;
+};
+
+static void random_end(struct tape *t)
+{
+	wq_item *it;
+
+	if (t->nheld == 0)
+		return;
+	it = &t->held[rng_below(&t->rng, (uint64_t)t->nheld)];
+	switch (rng_below(&t->rng, 6)) {
+	case 0:
+		wq_retry(t->r.f.q, it);
+		break;
+	case 1:
+		wq_requeue(t->r.f.q, it, rng_below(&t->rng, 2) ? WQ_HEAD : WQ_TAIL);
+		break;
+	case 2:
+		wq_settle(t->r.f.q, it, 1 + (int64_t)rng_below(&t->rng, 50));
+		break;
+	default:
+		wq_done(t->r.f.q, it);
+		break;
+	}
+	*it = t->held[--t->nheld];
+}
+
+static void random_step(struct tape *t)
+{
+	static const enum wq_policy policies[] = {WQ_MIN, WQ_MAX, WQ_REPLACE, WQ_KEEP, WQ_REMIND};
+	wq *q = t->r.f.q;
+	char key[] = {(char)('a' + rng_below(&t->rng, 12)), '\0'};
+
+	switch (rng_below(&t->rng, 10)) {
+	case 0:
+	case 1:
+		wq_add_str(q, key);
+		break;
+	case 2:
+		after(q, key, (int64_t)rng_below(&t->rng, 100), policies[rng_below(&t->rng, 5)]);
+		break;
+	case 3:
+		wq_add_limited(q, key, 1);
+		break;
+	case 4:
+		wq_cancel(q, key, 1);
+		break;
+	case 5:
+		wq_reschedule(q, key, 1, wq_now(q) + (int64_t)rng_below(&t->rng, 50));
+		break;
+	case 6:
+		wq_manual_clock_advance(t->r.f.mc, (int64_t)rng_below(&t->rng, 40));
+		break;
+	case 7:
+	case 8:
+		if (t->nheld < HELD && wq_try_get(q, &t->held[t->nheld]) == WQ_OK)
+			t->nheld++;
+		break;
+	default:
+		random_end(t);
+		break;
+	}
+}
+
+/* The depth is never below 0, and everything agrees with the snapshot after every step. */
+static void the_provider_on_random_tapes(void **state)
+{
+	uint64_t rng = seed;
+
+	(void)state;
+	for (int n = 0; n < 20; n++) {
+		wq_limiter *l = wq_limiter_exponential(1, 100);
+		struct tape t = {.rng = rng_next(&rng)};
+
+		meter_open(&t.r, &(wq_options){.limiter = l,
+		                               .max_keys = n % 2 ? 8 : 0,
+		                               .max_attempts = n % 3 ? 0 : 4});
+		for (int i = 0; i < STEPS; i++) {
+			random_step(&t);
+			told_agrees(&t.r.told, t.r.f.q);
+		}
+		if (n % 2)
+			IS(wq_shutdown(t.r.f.q), WQ_OK);
+		while (t.nheld > 0) {
+			random_end(&t);
+			told_agrees(&t.r.told, t.r.f.q);
+		}
+		meter_close(&t.r);
+	}
+}
+
+static void a_provider_may_lack_functions(void **state)
+{
+	wq_metrics_provider nothing = {0};
+	wq_item it;
+	wq *q;
+
+	(void)state;
+	IS(wq_new(&q, &(wq_options){.name = "q", .provider = &nothing}), WQ_OK);
+	IS(wq_add_after(q, "a", 1, 0), WQ_QUEUED);
+	IS(wq_try_get(q, &it), WQ_OK);
+	IS(wq_done(q, &it), WQ_OK);
+	IS((int64_t)look(q).adds, 1);
+	IS(wq_free(q), 0);
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(bad_arguments),
+	    cmocka_unit_test(queues_stand_by_name),
+	    cmocka_unit_test(a_refused_name_frees_what_came_with_it),
+	    cmocka_unit_test(two_registries_and_none),
+	    cmocka_unit_test(a_busy_queue_stays),
+	    cmocka_unit_test(each_stops_when_it_is_told),
+	    cmocka_unit_test(long_names),
+	    cmocka_unit_test(scrapes_beside_new_and_free),
+	    cmocka_unit_test(the_provider_on_random_tapes),
+	    cmocka_unit_test(a_provider_may_lack_functions),
+	};
+
+	seed = seed_from(argc, argv);
+	return cmocka_run_group_tests_name("the registry", tests, NULL, NULL);
+}
