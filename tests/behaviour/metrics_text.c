@@ -421,6 +421,8 @@ static void keys_that_are_no_text(void **state)
 	    {"\xf0\x8f\xbf\xbf", "\\ufffd\\ufffd\\ufffd\\ufffd"},
 	    {"\xf4\x90\x80\x80", "\\ufffd\\ufffd\\ufffd\\ufffd"},
 	    {"\xf5\x80\x80\x80", "\\ufffd\\ufffd\\ufffd\\ufffd"},
+	    {"\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80",
+	     "\\ufffd\\ufffd\\ufffd\\ufffd\\ufffd\\ufffd\\ufffd\\ufffd\\ufffd\\ufffd"},
 	    {"\x01\x1f \x7f\"\\/", "\\u0001\\u001f \\u007f\\u0022\\u005c/"},
 	};
 
@@ -428,7 +430,7 @@ static void keys_that_are_no_text(void **state)
 	for (size_t i = 0; i < LENGTH(rows); i++) {
 		struct text t = {0};
 		wq_snapshot s = {.oldest_queued.age_ns = -1, .longest_running.age_ns = -1};
-		char expected[64];
+		char expected[128];
 
 		IS(wq_snapshot_json(&s, rows[i].key, text_write, &t), WQ_OK);
 		snprintf(expected, sizeof expected, "{\"name\":\"%s\",", rows[i].json);
