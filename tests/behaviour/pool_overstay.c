@@ -89,10 +89,14 @@ static int watcher(void)
 /* The watcher has looked, and so many were reported in all. */
 static void reported_is(struct rig *r, int n)
 {
+	wq_snapshot s;
+
 	rig_wait(r, &r->noted, n);
 	thread_sleeps(watcher());
 	IS(rig_read(r, &r->noted), n);
 	IS((int64_t)counts_of(r->p).overstayed, n);
+	IS(wq_look(r->f.q, &s), WQ_OK);
+	IS((int64_t)s.overstayed, n);
 }
 
 /* A handler stands at the gate. */
