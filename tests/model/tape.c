@@ -87,6 +87,17 @@ void tape_note_answer(struct side *s, int rc)
 
 /* ---- life --------------------------------------------------------------- */
 
+static void hear(void *ctx, enum wq_metric metric, int64_t delta)
+{
+	struct side *s = ctx;
+
+	if (metric == WQ_METRIC_DEPTH)
+		s->depth += delta;
+	if (metric == WQ_METRIC_ADDS)
+		s->adds += delta;
+	s->below = s->below || s->depth < 0;
+}
+
 static bool make(struct tape *t, struct side *s)
 {
 	static const size_t bounds[] = {0, 0, 0, 0, 0, 3, KEYS_SMALL, 700};
@@ -103,10 +114,15 @@ static bool make(struct tape *t, struct side *s)
 	/* A key that an order without remove has yet to pop is not idle. */
 	if (order == MODEL_LIFO)
 		limits &= ~8u;
+	s->named = b & 0x20;
+	s->depth = s->adds = 0;
+	s->below = false;
 	s->dying = (struct dying){.t = t, .s = s, .ok = true};
 
+	wq_metrics_provider provider = {.add = hear, .ctx = s};
 	wq_options options = {
-	    .name = b & 0x20 ? "tape" : NULL,
+	    .name = s->named ? "tape" : NULL,
+	    .provider = s->named ? &provider : NULL,
 	    .allocator = &allocator,
 	    .clock = &clock,
 	    .order = order == MODEL_FIFO ? NULL : &line,

@@ -38,6 +38,9 @@ struct side {
 		int calls;               /* of the callback */
 		bool ok;
 	} dying;
+	bool named;           /* it has metrics, and tells them */
+	int64_t depth, adds;  /* that it told */
+	bool below;           /* the depth was below 0 */
 	bool quiet;           /* a Get without waiting has found nothing ... */
 	uint64_t quiet_since; /* ... when there had been so many pushes */
 };

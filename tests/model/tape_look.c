@@ -79,6 +79,31 @@ static int show_still(void *ctx, const wq_key_info *info)
 	return !w->ok || w->n == w->stop_at;
 }
 
+/* One picture of it all; what was told adds up to it. */
+static bool same_picture(struct tape *t, struct side *s)
+{
+	wq_snapshot p;
+
+	SAME("look", wq_look(s->q, &p), WQ_OK);
+	SAME("look: now", p.now_ns, t->now_ns);
+	SAME("look: queued", p.queued, s->m.nqueued);
+	SAME("look: running", p.running, s->m.nrunning);
+	SAME("look: dirty", p.dirty, s->m.ndirty);
+	SAME("look: waiting", p.waiting, s->m.nwaiting);
+	SAME("look: dropped", p.dropped, s->m.dropped);
+	SAME("look: left", p.left, s->m.nleft);
+	SAME("look: dead", p.dead, s->m.ndead);
+	if (s->m.order == MODEL_FIFO && s->m.nqueued > 0)
+		SAME("look: the head's age", p.oldest_queued.age_ns,
+		     t->now_ns - s->m.keys[s->m.line[0]].added_ns);
+	SAME("look: somebody holds a key", s->named && p.running > 0,
+	     p.longest_running.age_ns >= 0);
+	SAME("told: depth", s->depth, s->named ? p.queued + p.dirty : 0);
+	SAME("told: adds", s->adds, p.adds);
+	SAME("told: a depth below 0", s->below, false);
+	return true;
+}
+
 bool tape_walk(struct tape *t, struct side *s, size_t stop_at)
 {
 	struct still w = {t, s, 0, stop_at, true};
@@ -87,7 +112,7 @@ bool tape_walk(struct tape *t, struct side *s, size_t stop_at)
 	memset(t->shown, 0, sizeof t->shown);
 	int64_t n = wq_walk(s->q, show_still, &w);
 
-	if (!w.ok)
+	if (!w.ok || !same_picture(t, s))
 		return false;
 	SAME("walk: keys", n, stop_at > 0 && stop_at < live ? stop_at : live);
 	SAME("walk: calls", w.n, n);
