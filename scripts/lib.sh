@@ -51,7 +51,6 @@ package_of() {
 	selenium) echo python3-selenium ;;
 	libev) echo libev-dev ;;
 	libuv) echo libuv1-dev ;;
-	promtool) echo prometheus ;;
 	clang-rt) echo "libclang-rt-$(clang -dumpversion | cut -d. -f1)-dev" ;;
 	nm | readelf) echo binutils ;;
 	*) echo "$1" ;;

@@ -305,7 +305,7 @@ static void random_end(struct tape *t)
 		wq_requeue(t->r.f.q, it, rng_below(&t->rng, 2) ? WQ_HEAD : WQ_TAIL);
 		break;
 	case 2:
-		wq_settle(t->r.f.q, it, 1 + (int64_t)rng_below(&t->rng, 50));
+		wq_settle(t->r.f.q, it, 1000 + (int64_t)rng_below(&t->rng, 50));
 		break;
 	default:
 		wq_done(t->r.f.q, it);
@@ -338,7 +338,7 @@ static void random_step(struct tape *t)
 		wq_reschedule(q, key, 1, wq_now(q) + (int64_t)rng_below(&t->rng, 50));
 		break;
 	case 6:
-		wq_manual_clock_advance(t->r.f.mc, (int64_t)rng_below(&t->rng, 40));
+		wq_manual_clock_advance(t->r.f.mc, (int64_t)rng_below(&t->rng, 400));
 		break;
 	case 7:
 	case 8:

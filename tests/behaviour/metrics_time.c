@@ -311,6 +311,74 @@ static void failures_that_are_remembered(void **state)
 	meter_close(&r);
 }
 
+/* Of an order of one's own only it knows who is the oldest. */
+static void push(void *ctx, wq_node *node, enum wq_where where)
+{
+	(void)where;
+	node->link[0] = *(wq_node **)ctx;
+	*(wq_node **)ctx = node;
+}
+
+static wq_node *pop(void *ctx)
+{
+	wq_node *top = *(wq_node **)ctx;
+
+	*(wq_node **)ctx = top->link[0];
+	return top;
+}
+
+static void an_order_of_ones_own(void **state)
+{
+	wq_node *top = NULL;
+	wq_order order = {.push = push, .pop = pop, .ctx = &top};
+	struct meter_rig r;
+	wq_item it;
+
+	(void)state;
+	meter_open(&r, &(wq_options){.order = &order});
+	IS(wq_add_str(r.f.q, "a"), WQ_QUEUED);
+	forward(&r, 10);
+	IS(wq_add_str(r.f.q, "b"), WQ_QUEUED);
+	IS(look(r.f.q).oldest_queued.age_ns, -1);
+	/* The rest is as ever, also for a key that was cancelled and is still in the order. */
+	IS(wq_cancel(r.f.q, "b", 1), WQ_STATE_QUEUED);
+	get_is(r.f.q, &it, "a");
+	IS((int64_t)look(r.f.q).queue.sum_ns, 10);
+	forward(&r, 5);
+	IS(look(r.f.q).longest_running.age_ns, 5);
+	IS(wq_done(r.f.q, &it), WQ_OK);
+	meter_close(&r);
+}
+
+/* Nothing took less than no time. */
+static void a_clock_that_goes_back(void **state)
+{
+	struct own_clock own = {.now_ns = 1000};
+	wq_clock clock = own_clock(&own, false);
+	struct told told;
+	wq_metrics_provider provider = told_provider(&told);
+	wq_snapshot s;
+	wq_item it;
+	wq *q;
+
+	(void)state;
+	IS(wq_new(&q, &(wq_options){.name = "q", .clock = &clock, .provider = &provider}), WQ_OK);
+	IS(wq_add_str(q, "a"), WQ_QUEUED);
+	atomic_store(&own.now_ns, 900);
+	IS(look(q).oldest_queued.age_ns, 0);
+	get_is(q, &it, "a");
+	atomic_store(&own.now_ns, 800);
+	s = look(q);
+	IS((int64_t)s.queue.sum_ns, 0);
+	IS(s.longest_running.age_ns, 0);
+	IS(s.unfinished_ns, 0);
+	IS(wq_done(q, &it), WQ_OK);
+	IS((int64_t)look(q).work.sum_ns, 0);
+	IS((int64_t)look(q).work.count[0], 1);
+	told_agrees(&told, q);
+	IS(wq_free(q), 0);
+}
+
 /* ---- walk ------------------------------------------------------------------ */
 
 static int find(void *ctx, const wq_key_info *info)
@@ -382,6 +450,8 @@ int main(void)
 	    cmocka_unit_test(samples_of_long_keys),
 	    cmocka_unit_test(the_next_to_come_due),
 	    cmocka_unit_test(failures_that_are_remembered),
+	    cmocka_unit_test(an_order_of_ones_own),
+	    cmocka_unit_test(a_clock_that_goes_back),
 	    cmocka_unit_test(a_walk_shows_failures_and_how_long_it_runs),
 	    WITH_FIXTURE(a_walk_without_a_name),
 	};
