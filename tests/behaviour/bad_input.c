@@ -471,7 +471,7 @@ static void limits_of_a_new_queue(void **state)
 
 	IS(wq_new(&none, &(wq_options){.limiter = own_limiter(&freed), .reserved0 = 1}), WQ_EINVAL);
 	IS(freed, 1);
-	IS(wq_new(&none, &(wq_options){.limiter = own_limiter(&freed), .reserved = {0, 0, 0, 1}}),
+	IS(wq_new(&none, &(wq_options){.limiter = own_limiter(&freed), .reserved = {0, 1}}),
 	   WQ_EINVAL);
 	IS(freed, 2);
 	IS(wq_new(NULL, &(wq_options){.limiter = own_limiter(&freed)}), WQ_EINVAL);

@@ -315,7 +315,7 @@ static void free_hook_when_new_fails(void **state)
 		wq_options o;
 		int status;
 	} cases[] = {
-	    {{.spin_ns = -2}, WQ_EINVAL},      {{.reserved = {[3] = 1}}, WQ_EINVAL},
+	    {{.spin_ns = -2}, WQ_EINVAL},      {{.reserved = {[1] = 1}}, WQ_EINVAL},
 	    {{.name = name}, WQ_EINVAL},       {{.clock = &no_now}, WQ_EINVAL},
 	    {{.clock = &fails}, WQ_EIO},       {{.allocator = &no_alloc}, WQ_EINVAL},
 	    {{.engine = &wrong}, WQ_EVERSION}, {{.engine_options = "?"}, WQ_EINVAL},

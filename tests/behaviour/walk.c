@@ -226,7 +226,7 @@ static int check_info(void *ctx, const wq_key_info *info)
 {
 	struct infos *n = ctx;
 
-	if (info->reserved0 || info->reserved[0] || info->reserved[1] || info->reserved[2])
+	if (info->reserved[0] || info->reserved[1])
 		n->wrong++;
 	if (info->len == 1 && memcmp(info->key, "a", 1) == 0)
 		n->held += info->state == WQ_STATE_RUNNING && info->age_ns == 3 * WQ_SECOND;
