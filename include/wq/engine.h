@@ -83,7 +83,7 @@ typedef struct wq_engine {
 	int (*close)(void *state);
 
 	int (*add)(void *state, const void *key, size_t len);
-	/* add_with: the options are checked, and hold a time or ask the limiter. */
+	/* add_with: the options are checked; their time may have passed. */
 	int (*add_with)(void *state, const void *key, size_t len, const wq_add_options *options);
 	int (*reschedule)(void *state, const void *key, size_t len, int64_t due_ns);
 	/* cancel: a deadline of WQ_NOWAIT does not wait for the hold's end. */

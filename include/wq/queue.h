@@ -84,7 +84,7 @@ struct wq_metrics_provider;
  * and structs that are pointed to are copied.
  */
 typedef struct wq_options {
-	/* The name that metrics carry; NULL: no metrics. At most 255 bytes. */
+	/* The name that metrics carry; NULL or "": no metrics. At most 255 bytes. */
 	const char *name;
 	/* NULL: keys live in this process's memory. */
 	const struct wq_engine *engine;
@@ -149,7 +149,7 @@ typedef struct wq_options {
  *                spin_ns out of range; a clock, allocator or order without
  *                its functions; engine_options without an engine; max_attempts
  *                above WQ_FAILURES_MAX, or with a limiter that counts no failures; a
- *                registry or a provider without a name, or an empty name
+ *                registry or a provider without a name
  *   WQ_EVERSION  the engine's table is of another version
  *   WQ_EBUSY     the limiter belongs to another
  *   WQ_EEXIST    the registry has a queue of this name

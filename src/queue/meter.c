@@ -172,6 +172,8 @@ static void look_at_times(const struct wq__memory *m, wq_snapshot *out)
 	out->late = t->late;
 	out->unfinished_ns =
 	    (int64_t)((uint64_t)m->nrunning * (uint64_t)out->now_ns - t->started_sum);
+	if (out->unfinished_ns < 0)
+		out->unfinished_ns = 0; /* a clock that went back */
 	if (t->oldest)
 		sample(&out->longest_running, wq__entry_at(m, t->oldest),
 		       out->now_ns - stint_at(m, t->oldest)->started_ns);

@@ -44,7 +44,7 @@ static int check_options(const wq_options *o)
 		return WQ_EINVAL;
 	if (o->order && (!o->order->push || !o->order->pop || o->order->room > WQ_ORDER_ROOM_MAX))
 		return WQ_EINVAL;
-	if (o->name ? o->name[0] == '\0' : o->registry || o->provider)
+	if (!o->name && (o->registry || o->provider))
 		return WQ_EINVAL;
 	if (o->max_attempts > WQ_FAILURES_MAX)
 		return WQ_EINVAL;
@@ -105,6 +105,9 @@ int wq_new(wq **out, const wq_options *options)
 		o.allocator = &wq__default_allocator;
 	if (!o.clock)
 		o.clock = &wq__clock_real;
+	/* No name is no metrics. */
+	if (o.name && o.name[0] == '\0')
+		o.name = NULL;
 	rc = out && o.allocator->alloc && o.allocator->free ? WQ_OK : WQ_EINVAL;
 	if (!o.limiter && rc == WQ_OK)
 		o.limiter = wq__limiter_default(o.allocator);

@@ -443,7 +443,7 @@ static void calls_on_time_and_limits_go_through(void **state)
 	REACHES(wq_add_with(q, "abc", 3, NULL), "add");
 	REACHES(wq_add_after(q, "abc", 3, 9), "add_with");
 	IS(rec.add.after_ns, 9);
-	REACHES(wq_add_after(q, "abc", 3, 0), "add");
+	REACHES(wq_add_after(q, "abc", 3, 0), "add_with"); /* counts as a retry */
 	REACHES(wq_add_at(q, "abc", 3, 9), "add_with");
 	IS(rec.add.at_ns, 9);
 	REACHES(wq_add_limited(q, "abc", 3), "add_with");
