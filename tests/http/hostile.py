@@ -112,6 +112,19 @@ class Slow(Case):
         used.sendall(GET + b"\r\n")
         self.gone([fresh, used])
 
+    def test_busy_for_long(self):
+        """Who keeps asking stays, however long; the limit is for each request."""
+        self.program.start(timeout=1)
+        c = http.client.HTTPConnection("127.0.0.1", self.program.port, timeout=PATIENCE)
+        c.connect()
+        kept, end = c.sock, time.monotonic() + 2.5
+        while time.monotonic() < end:
+            c.request("GET", "/healthz")
+            self.assertEqual(c.getresponse().read(), b"ok\n")
+            select.select([], [], [], 0.05)
+        self.assertIs(c.sock, kept, "the connection was not kept")
+        c.close()
+
     def test_slow_readers(self):
         """Who asks for much and does not read is dropped too."""
         self.program.start(timeout=1)

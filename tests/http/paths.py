@@ -3,7 +3,7 @@ import http.client
 import json
 import shutil
 import subprocess
-import unittest
+import time
 
 from rig import PATIENCE, Case, Refused, main, quote
 
@@ -129,6 +129,12 @@ class Paths(Case):
         self.assertEqual(self.names("q", match="old"), ["old", "older"])
         self.assertEqual(self.names("q", match="ol", state="queued"), [])
 
+    def test_keys_anew(self):
+        self.tell("queue", "q")
+        self.assertEqual(self.names("q"), [])
+        self.tell("add", "q", "new")
+        self.until(lambda: self.names("q") == ["new"])
+
     def test_failing(self):
         self.tell("queue", "q")
         for key, times in (("once", 1), ("thrice", 3), ("twice", 2), ("fine", 0)):
@@ -169,12 +175,13 @@ class Paths(Case):
 
     def test_hostile_keys(self):
         self.tell("queue", "q")
-        keys = [bytes([i]) for i in range(256)] + [b"a\0b", b"\xe2\x82", b"y" * 65536]
+        keys = [bytes([i]) for i in range(256)] + [b"a\0b", b"\xe2\x82", b"\xe2(\x82", b"y" * 65536]
         for key in keys:
             self.tell("add", "q", key)
         found = self.keys("q", limit=1000)["keys"]
         self.assertEqual(len(found), len(keys))
         self.assertIn("\0", [k["key"] for k in found])
+        self.assertIn("\ufffd(\ufffd", [k["key"] for k in found])
         self.assertIn(("y" * 127, 65536), [(k["key"], k["len"]) for k in found])
         self.assertEqual(self.names("q", match=b"\0b"), ["a\0b"])
         # What is cut off is looked through as well.
@@ -233,23 +240,29 @@ class Paths(Case):
 
 class Ration(Case):
     def test_walks_are_rationed(self):
-        """Different listings of a large queue: some are refused, with a time to come again; what is there is shown."""
+        """Of different listings of a large queue some are refused, with a time to come again; what is there is shown, old as it is."""
         self.program.start()
         self.tell("queue", "q")
-        self.tell("fill", "q", 200000)
+        self.tell("fill", "q", 400000)
+        began = time.monotonic()
         first = self.json("/api/queues/q/keys?match=0&limit=1")
-        self.assertEqual((first["looked"], first["keys"][0]["key"]), (200000, "key-0000000"))
-        refused = None
-        for i in range(1000):
-            code, headers, body = self.ask(f"/api/queues/q/keys?match={i}")
-            if code == 503:
-                refused = headers, body
-                break
-            self.assertEqual(code, 200)
-        self.assertIsNotNone(refused, "nothing was refused")
-        self.assertGreaterEqual(int(refused[0]["Retry-After"]), 1)
-        self.assertIn("error", json.loads(refused[1]))
+        self.assertEqual((first["looked"], first["keys"][0]["key"]), (400000, "key-0000000"))
+        asked = 0
+
+        def refused():
+            nonlocal asked
+            asked += 1
+            code, headers, body = self.ask(f"/api/queues/q/keys?match={asked}")
+            self.assertIn(code, (200, 503))
+            return code == 503 and (headers, body)
+
+        headers, body = self.until(refused)
+        self.assertGreaterEqual(int(headers["Retry-After"]), 1)
+        self.assertIn("error", json.loads(body))
         self.assertEqual(self.ask("/api/queues/none/keys")[0], 404)
+        self.tell("advance", 1)
+        self.until(lambda: time.monotonic() > began + 1.1)
+        self.until(refused)
         self.assertEqual(self.json("/api/queues/q/keys?match=0&limit=1"), first)
         self.assertEqual(self.json("/api/queues/q/keys?match=0&limit=1&state=queued")["keys"], first["keys"])
 
