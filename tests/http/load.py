@@ -1,43 +1,63 @@
 """Debian's wrk on loopback while a queue works: no request fails, and requests take less than a
-hundredth of the queue's time."""
-import json
+hundredth of the queue's time.
+
+What they take is measured around wq_look() and wq_walk(), as the time of the server's thread: the queue's lock
+is held for less than that, since a walk lets go of it while keys are compared.
+"""
 import re
 import shutil
 import subprocess
 import sys
 import time
 
-from rig import Case, main
+from rig import PATIENCE, Case, main
 
-SECONDS = 4
 KEYS = 10000
+PATHS = ("/metrics", "/api/queues", "/api/queues/busy/keys", "/api/queues/busy/keys?state=queued&limit=1000&match=9")
 
 
 class Load(Case):
-    def test_load(self):
-        port = self.program.start()
+    def setUp(self):
+        super().setUp()
+        self.program.start()
         self.tell("live", "busy")
         self.tell("work", "busy", KEYS)
-        for path in ("/metrics", "/api/queues", "/api/queues/busy/keys", "/api/queues/busy/keys?state=queued&limit=1000&match=9"):
+        for path in PATHS:
             self.until(lambda: self.ask(path)[0] == 200)
-            cost, calls = self.tell("cost")
-            began, worked = time.monotonic(), self.adds()
-            said = subprocess.run(["wrk", "-t1", "-c32", f"-d{SECONDS}s", f"http://127.0.0.1:{port}{path}"],
-                                  capture_output=True, text=True, check=True).stdout
-            took = time.monotonic() - began
-            after, after_calls = self.tell("cost")
-            share = (after - cost) / took / 1e9
-            requests = int(re.search(r"(\d+) requests in", said)[1])
-            print(f"{path}: {requests / took:.0f} requests/s, {(after_calls - calls) / took:.1f} looks/s, "
-                  f"{100 * share:.3f} % of the time, {(self.adds() - worked) / took:.0f} adds/s", flush=True)
-            self.assertGreater(requests, 100, said)
-            self.assertNotIn("Non-2xx", said)
-            self.assertNotIn("Socket errors", said)
-            self.assertLess(share, 0.01, path)
-            self.assertGreater(self.adds(), worked)
+
+    def wrk(self, path, connections, seconds):
+        return subprocess.Popen(["wrk", "-t1", f"-c{connections}", f"-d{seconds}s", f"http://127.0.0.1:{self.program.port}{path}"],
+                                stdout=subprocess.PIPE, text=True)
+
+    def load(self, paths, connections, seconds):
+        (cost, looks), began, adds = self.tell("cost"), time.monotonic(), self.adds()
+        running = [self.wrk(path, connections, seconds) for path in paths]
+        said = [p.communicate(timeout=PATIENCE + seconds)[0] for p in running]
+        (cost_after, looks_after), took = self.tell("cost"), time.monotonic() - began
+        share = (cost_after - cost) / took / 1e9
+        requests = 0
+        for path, process, text in zip(paths, running, said):
+            self.assertEqual(process.returncode, 0, text)
+            self.assertNotIn("Non-2xx", text, path)
+            self.assertNotIn("Socket errors", text, path)
+            here = int(re.search(r"(\d+) requests in", text)[1])
+            self.assertGreater(here, 100, path)
+            requests += here
+        worked = self.adds() - adds
+        print(f"{' '.join(paths)}: {requests / took:.0f} requests/s, {(looks_after - looks) / took:.1f} looks/s, "
+              f"{100 * share:.3f} % of the time, {worked / took:.0f} adds/s", flush=True)
+        self.assertGreater(worked, 0)
+        self.assertLess(share, 0.01, paths)
+
+    def test_each(self):
+        for path in PATHS:
+            self.load([path], 32, 3)
+
+    def test_all_at_once(self):
+        self.load(PATHS, 12, 8)
 
     def adds(self):
-        return self.until(lambda: json.loads(self.ask("/api/queues")[2])["queues"][0]["adds"])
+        return int(re.search(rb'workqueue_adds_total{name="busy"} (\d+)', self.ask("/metrics")[2])[1])
 
 
 if __name__ == "__main__":
