@@ -26,7 +26,7 @@
 #elif !defined(RUNNER_TAPES) && defined(__SANITIZE_ADDRESS__)
 #define RUNNER_TAPES 500
 #elif !defined(RUNNER_TAPES)
-#define RUNNER_TAPES 2500
+#define RUNNER_TAPES 900
 #endif
 
 struct runner {
