@@ -81,7 +81,7 @@ class Paths(Case):
     def test_pictures_are_shared(self):
         """Many requests at once cost one look; an old picture is taken anew."""
         self.tell("queue", "a")
-        before = self.tell("cost")[1]
+        before, began = self.tell("cost")[1], time.monotonic()
         c = http.client.HTTPConnection("127.0.0.1", self.program.port, timeout=PATIENCE)
         asked = 0
         while asked < 1000:  # keep-alive
@@ -94,7 +94,8 @@ class Paths(Case):
                 socket = c.sock
             self.assertIs(c.sock, socket, "the connection was kept")
         c.close()
-        self.assertLess(self.tell("cost")[1] - before, 400)
+        took = time.monotonic() - began
+        self.assertLessEqual(self.tell("cost")[1] - before, (10 + 10 + 1) * took + 3)
         self.tell("add", "a", "x")
         self.until(lambda: b'workqueue_depth{name="a"} 1\n' in self.ask("/metrics")[2])
 
@@ -269,6 +270,8 @@ class Ration(Case):
 
 class Addresses(Case):
     def test_loopback_alone(self):
+        if not shutil.which("ss"):
+            self.skipTest("ss is not installed")
         port = self.program.start()
         said = subprocess.run(["ss", "-Hltn", f"sport = :{port}"], capture_output=True, text=True, check=True).stdout
         self.assertEqual([line.split()[3] for line in said.splitlines()], [f"127.0.0.1:{port}"])
