@@ -11,6 +11,7 @@ void wq__pool_join(wq *q, struct wq__pool_link *link)
 	if (q->pools)
 		q->pools->prev = link;
 	q->pools = link;
+	atomic_fetch_add_explicit(&q->npools, 1, memory_order_relaxed);
 	wq__lock_release(&q->lock);
 }
 
@@ -23,21 +24,23 @@ void wq__pool_leave(wq *q, struct wq__pool_link *link)
 		q->pools = link->next;
 	if (link->next)
 		link->next->prev = link->prev;
+	atomic_fetch_sub_explicit(&q->npools, 1, memory_order_relaxed);
 	wq__lock_release(&q->lock);
 }
 
+/*
+ * Without the lock: whoever frees the queue sees to it that no pool comes or goes. And a call
+ * that finds none does not let go of anything before it has entered the engine.
+ */
 bool wq__has_pools(wq *q)
 {
-	wq__lock_acquire(&q->lock);
-
-	bool any = q->pools != NULL;
-
-	wq__lock_release(&q->lock);
-	return any;
+	return atomic_load_explicit(&q->npools, memory_order_relaxed) > 0;
 }
 
 void wq__resume_pools(wq *q)
 {
+	if (!wq__has_pools(q))
+		return;
 	wq__lock_acquire(&q->lock);
 	for (struct wq__pool_link *link = q->pools; link; link = link->next)
 		link->resume(link);
@@ -46,6 +49,8 @@ void wq__resume_pools(wq *q)
 
 void wq__tell_pools_the_clock_changed(wq *q)
 {
+	if (!wq__has_pools(q))
+		return;
 	wq__lock_acquire(&q->lock);
 	for (struct wq__pool_link *link = q->pools; link; link = link->next)
 		link->clock_changed(link);

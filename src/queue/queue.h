@@ -26,9 +26,10 @@ struct wq {
 	void *dead_ctx;                                      /* I */
 	wq__lock lock;                                       /* held before a pool's */
 	struct wq__pool_link *pools;                         /* L */
-	wq_registry *registry;                               /* I: NULL: none */
-	struct wq__listing listing;                          /* the registry's */
-	_Atomic uint64_t overstayed;                         /* A, relaxed: handlers of its pools */
+	_Atomic uint32_t npools;     /* A: how many they are; changed under the lock */
+	wq_registry *registry;       /* I: NULL: none */
+	struct wq__listing listing;  /* the registry's */
+	_Atomic uint64_t overstayed; /* A, relaxed: handlers of its pools */
 };
 
 void wq__pool_join(wq *q, struct wq__pool_link *link);

@@ -1,6 +1,8 @@
 /* The calls of the library that keep a history, see world.h. */
 #include "history.h"
 
+#include "queue/queue.h"
+
 static void call_begin(const char *what, int key)
 {
 	sim_call_begin();
@@ -268,19 +270,21 @@ int do_drain(int64_t deadline_ns, const wq_drain_options *options, wq_report *re
 
 	call_begin("drain", 0);
 
+	/* If there are pools, they are resumed in a section of its own, the first. */
+	bool pools = wq__has_pools(w.q);
 	int rc = wq_drain_until(w.q, deadline_ns, options, &own);
+	uint32_t shut = pools ? sim_call_second() : sim_call_first();
 
 	if (rc != WQ_OK && rc != WQ_ETIMEDOUT && rc != WQ_EINTERRUPTED)
 		sim_fail("drain answered %s", wq_status_name(rc));
 	if (rc == WQ_ETIMEDOUT && (deadline_ns == WQ_NEVER || world_now() < deadline_ns))
 		sim_fail("a drain timed out early");
-	/* In the first section it resumes pools. */
-	note(SHUT, sim_call_second(), 0, rc, 0);
+	note(SHUT, shut, 0, rc, 0);
 	/* Listing what is left takes sections of its own. */
 	if (!options || rc == WQ_OK) {
 		struct note *end = note(DRAIN_END, sim_call_last(), 0, rc, 0);
 
-		end->from = sim_call_second();
+		end->from = shut;
 		end->report = own;
 	}
 	if (report)
