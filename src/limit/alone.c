@@ -78,7 +78,7 @@ static struct wq__subject look(wq_limiter *l, const void *key, size_t len, struc
 	return (struct wq__subject){.key = key, .len = len, .room = room};
 }
 
-int wq_limiter_forget(wq_limiter *l, const void *key, size_t len)
+static int change(wq_limiter *l, const void *key, size_t len, bool forget)
 {
 	int64_t room[WQ__LIMIT_ROOM_MAX / 8] = {0};
 	int rc = check(l, key, len);
@@ -90,11 +90,24 @@ int wq_limiter_forget(wq_limiter *l, const void *key, size_t len)
 
 	struct wq__subject s = look(l, key, len, &n, room);
 
-	wq__limiter_forget(l, &s);
+	if (forget)
+		wq__limiter_forget(l, &s);
+	else
+		wq__limiter_give_back(l, &s);
 	if (n)
 		wq__memo_close(l->memo, n, l, &s);
 	wq__lock_release(&l->lock);
 	return WQ_OK;
+}
+
+int wq_limiter_forget(wq_limiter *l, const void *key, size_t len)
+{
+	return change(l, key, len, true);
+}
+
+int wq_limiter_give_back(wq_limiter *l, const void *key, size_t len)
+{
+	return change(l, key, len, false);
 }
 
 int64_t wq_limiter_num_requeues(wq_limiter *l, const void *key, size_t len)
@@ -112,25 +125,6 @@ int64_t wq_limiter_num_requeues(wq_limiter *l, const void *key, size_t len)
 	rc = wq__limiter_num_requeues(l, &s);
 	wq__lock_release(&l->lock);
 	return rc;
-}
-
-int wq_limiter_give_back(wq_limiter *l, const void *key, size_t len)
-{
-	int64_t room[WQ__LIMIT_ROOM_MAX / 8] = {0};
-	int rc = check(l, key, len);
-	struct wq__note *n;
-
-	if (rc < 0)
-		return rc;
-	wq__lock_acquire(&l->lock);
-
-	struct wq__subject s = look(l, key, len, &n, room);
-
-	wq__limiter_give_back(l, &s);
-	if (n)
-		wq__memo_close(l->memo, n, l, &s);
-	wq__lock_release(&l->lock);
-	return WQ_OK;
 }
 
 int64_t wq_limiter_size(wq_limiter *l)

@@ -59,8 +59,8 @@ static size_t keep(const void *owner, wq__ref *ref, size_t n)
 }
 
 /* It waits from now on. False: out of memory, and nothing has changed. */
-bool wq__begin_wait(struct wq__memory *m, struct wq__entry *e, uint64_t slot, int64_t due_ns,
-                    int64_t now)
+static bool begin_wait(struct wq__memory *m, struct wq__entry *e, uint64_t slot, int64_t due_ns,
+                       int64_t now)
 {
 	wq__ref ref = {.due_ns = due_ns, .what = slot};
 
@@ -99,7 +99,7 @@ int wq__rewait(struct wq__memory *m, struct wq__entry *e, uint64_t slot, int64_t
 
 	if (due_ns == old)
 		return WQ_MOVED;
-	if (!wq__begin_wait(m, e, slot, due_ns, now))
+	if (!begin_wait(m, e, slot, due_ns, now))
 		return WQ_ENOMEM;
 	m->nwaiting--;
 	if (old == WQ_NEVER)
@@ -119,7 +119,7 @@ void wq__line_up(struct wq__memory *m, struct wq__entry *e, uint32_t id, int64_t
 		int64_t added = e->added_ns;
 
 		wq__entry_set_state(e, wq__entry_state(e) & WQ__BESIDE);
-		if (wq__begin_wait(m, e, (uint64_t)e->hash << 32 | id, now, now)) {
+		if (begin_wait(m, e, (uint64_t)e->hash << 32 | id, now, now)) {
 			if (m->meter)
 				m->meter->parked = true;
 			return;
@@ -335,7 +335,7 @@ static int wait_new(struct wq__memory *m, uint32_t hash, const void *key, size_t
 	e->bits |= (uint8_t)apart;
 	if (wq__table_insert(&m->table, wq__table_seek(&m->table, slot), slot) < 0)
 		goto no_slot;
-	if (!wq__begin_wait(m, e, slot, due_ns, now))
+	if (!begin_wait(m, e, slot, due_ns, now))
 		goto no_wait;
 	if (beside)
 		wq__pair(m, e, wq__entry_at(m, beside));
@@ -359,7 +359,7 @@ static int wait_again(struct wq__memory *m, struct wq__entry *e, uint64_t slot, 
 	if (wq__full(m))
 		return WQ_EFULL;
 	wq__revive(m, e);
-	if (!wq__begin_wait(m, e, slot, due_ns, now)) {
+	if (!begin_wait(m, e, slot, due_ns, now)) {
 		wq__remember(m, e, (uint32_t)slot, now);
 		return WQ_ENOMEM;
 	}
@@ -380,7 +380,7 @@ int wq__add_later_known(struct wq__memory *m, struct wq__entry *e, uint64_t slot
 	}
 	if (wq__entry_absent(e))
 		return wait_again(m, e, slot, due_ns, 0, now);
-	return wq__begin_wait(m, e, slot, due_ns, now) ? WQ_WAITING : WQ_ENOMEM;
+	return begin_wait(m, e, slot, due_ns, now) ? WQ_WAITING : WQ_ENOMEM;
 }
 
 static int add_later(struct wq__memory *m, uint32_t hash, const void *key, size_t len,

@@ -181,8 +181,6 @@ void wq__drop_waiting(struct wq__memory *m);
 void wq__unwait(struct wq__memory *m, struct wq__entry *e);
 int wq__rewait(struct wq__memory *m, struct wq__entry *e, uint64_t slot, int64_t due_ns,
                int64_t now);
-bool wq__begin_wait(struct wq__memory *m, struct wq__entry *e, uint64_t slot, int64_t due_ns,
-                    int64_t now);
 int wq__add_later_known(struct wq__memory *m, struct wq__entry *e, uint64_t slot, int64_t due_ns,
                         enum wq_policy policy, int64_t now);
 struct wq__waiter *wq__lead(struct wq__memory *m);

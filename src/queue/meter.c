@@ -43,7 +43,8 @@ static void tell_duration(const struct wq__meter *t, enum wq_metric metric, int6
 		t->provider.observe(t->provider.ctx, metric, ns > 0 ? ns : 0);
 }
 
-int64_t wq__meter_now(struct wq__memory *m)
+/* The time, once for a hold of the lock that does several steps. */
+static int64_t meter_now(struct wq__memory *m)
 {
 	if (m->meter->now_ns < 0)
 		return wq__stamp(m);
@@ -98,7 +99,7 @@ static struct wq__stint *stint_at(const struct wq__memory *m, uint32_t id)
 void wq__meter_start(struct wq__memory *m, struct wq__entry *e, uint32_t id)
 {
 	struct wq__meter *t = m->meter;
-	int64_t now = wq__meter_now(m);
+	int64_t now = meter_now(m);
 	struct wq__stint *s = stint_of(m, e);
 
 	observe(&t->queue, now - e->added_ns);
@@ -119,7 +120,7 @@ void wq__meter_end(struct wq__memory *m, struct wq__entry *e, int done)
 	const struct wq__stint *s = stint_of(m, e);
 
 	if (done) {
-		int64_t took = wq__meter_now(m) - s->started_ns;
+		int64_t took = meter_now(m) - s->started_ns;
 
 		observe(&t->work, took);
 		tell_duration(t, WQ_METRIC_WORK_DURATION, took);

@@ -31,9 +31,6 @@ struct wq__meter {
 struct wq__memory;
 struct wq__entry;
 
-/* The time, once for a hold of the lock that does several steps. */
-int64_t wq__meter_now(struct wq__memory *m);
-
 /* What an add answered. */
 void wq__meter_added(struct wq__memory *m, int outcome);
 
