@@ -30,11 +30,12 @@
  *
  * It has a thread of its own. Requests are answered from pictures of the queues that are taken
  * at most every so often, however many ask: all requests together hold a queue's lock for
- * less than a hundredth of the time. Metrics and queues are at most 100 ms old. A listing of keys is a
- * walk over all of them: it is 1 s old at most where that takes less than 5 ms, else up to 200 times as
- * old as the walk took; a listing that nobody has asked for lately may have to wait as long: 503,
- * Retry-After says how many seconds. While a listing is taken, wq_new() and wq_free() of queues of the
- * registry wait, as do other requests; adds, gets and dones do not.
+ * less than a hundredth of the time, by the clock. Metrics and queues are at most 100 ms old. A
+ * listing of keys is a walk over all of them: it is 1 s old at most where that takes less than
+ * 4 ms, else up to 250 times as old as the walk took, which is longer on a busy machine; a
+ * listing that nobody has asked for lately may have to wait as long: 503, Retry-After says how
+ * many seconds. While a listing is taken, wq_new() and wq_free() of queues of the registry
+ * wait, as do other requests; adds, gets and dones do not.
  */
 #ifndef WQ_HTTP_H
 #define WQ_HTTP_H

@@ -9,9 +9,10 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
-enum { SHOWN_BYTES = WQ_SAMPLE_BYTES - 1 };
+#include "http/bill.h"
+
+enum { SHOWN_BYTES = WQ_SAMPLE_BYTES - 1, PIECE = 256 };
 
 struct item {
 	int64_t rank; /* the greater, the nearer to the top */
@@ -37,7 +38,8 @@ struct walk {
 	struct heap list[WQ__LISTS];
 	int64_t now_ns;
 	int64_t looked; /* or an error */
-	int64_t took_ns;
+	struct wq__bill bill;
+	unsigned seen;
 };
 
 /* ---- the best of each list -------------------------------------------------- */
@@ -133,6 +135,8 @@ static int see(void *ctx, const wq_key_info *info)
 	struct walk *w = ctx;
 	const struct wq__query *q = w->q;
 
+	if (++w->seen % PIECE == 0)
+		wq__bill_cut(&w->bill);
 	if (q->match_len > 0 && !memmem(info->key, info->len, q->match, q->match_len))
 		return 0;
 	offer(&w->list[WQ__LIST_ALL], info, info->age_ns);
@@ -149,14 +153,6 @@ static int see(void *ctx, const wq_key_info *info)
 	return 0;
 }
 
-static int64_t own_time(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-	return t.tv_sec * WQ_SECOND + t.tv_nsec;
-}
-
 /* Any answer but 0 ends the search: under the registry's lock the queue cannot go. */
 static int visit(void *ctx, const char *name, wq *q)
 {
@@ -165,9 +161,9 @@ static int visit(void *ctx, const char *name, wq *q)
 	if (strcmp(name, w->name) != 0)
 		return 0;
 	w->now_ns = wq_now(q);
-	w->took_ns = -own_time();
+	wq__bill_open(&w->bill);
 	w->looked = wq_walk(q, see, w);
-	w->took_ns += own_time();
+	wq__bill_cut(&w->bill);
 	return 1;
 }
 
@@ -234,7 +230,7 @@ static int write_lists(struct walk *w, struct wq__text out[WQ__LISTS])
 }
 
 int wq__keys_take(wq_registry *r, const char *name, const struct wq__query *q,
-                  struct wq__text out[WQ__LISTS], int64_t *took_ns)
+                  struct wq__text out[WQ__LISTS], int64_t *held_ns)
 {
 	struct walk w = {.name = name, .q = q};
 	/* Pages that no list reaches are never touched. */
@@ -251,7 +247,7 @@ int wq__keys_take(wq_registry *r, const char *name, const struct wq__query *q,
 		rc = (int)w.looked;
 	else
 		rc = write_lists(&w, out);
-	*took_ns += w.took_ns;
+	*held_ns = w.bill.sum_ns;
 	free(items);
 	return rc;
 }

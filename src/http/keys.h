@@ -9,10 +9,11 @@
 
 /*
  * Walks the queue once and writes every list as JSON, of at most q->limit of the keys
- * that contain q->match. *took_ns grows by what the walk took of the thread's own time. Returns
- * WQ_OK, WQ_ENOTFOUND (no such queue) or WQ_ENOMEM; the texts are the caller's only on WQ_OK.
+ * that contain q->match. Returns WQ_OK, WQ_ENOTFOUND (no such queue) or WQ_ENOMEM; the texts are
+ * the caller's only on WQ_OK. *held_ns is how long the walk may have had the queue's lock, if it
+ * took place.
  */
 int wq__keys_take(wq_registry *r, const char *name, const struct wq__query *q,
-                  struct wq__text out[WQ__LISTS], int64_t *took_ns);
+                  struct wq__text out[WQ__LISTS], int64_t *held_ns);
 
 #endif

