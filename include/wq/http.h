@@ -61,12 +61,20 @@ typedef struct wq_http_options {
 	uint32_t max_connections;
 	/* A whole request has to arrive, and its answer to be taken, within that; 0: 10. */
 	uint32_t timeout_s;
-	uint64_t reserved[6]; /* must be zero */
+	/*
+	 * Names by which browsers reach the server, behind a proxy say; NULL ends them. A request
+	 * whose Host is none of them, nor localhost, a loopback address or `address`, with or
+	 * without a port, is answered with 421: so no web site that has a name of its own lead here
+	 * can read the server through the browser of somebody who can reach it. NULL: no further
+	 * names on a loopback address; on any other, Host is not looked at.
+	 */
+	const char *const *hosts;
+	uint64_t reserved[5]; /* must be zero */
 } wq_http_options;
 
 /*
- * Start to serve. Returns WQ_OK, WQ_EINVAL (NULL, no registry, not an address, a reserved word not
- * zero), WQ_ENOMEM, or WQ_EIO: the address or port cannot be had, errno says why.
+ * Start to serve. Returns WQ_OK, WQ_EINVAL (NULL, no registry, not an address, an empty name in
+ * hosts, a reserved word not zero), WQ_ENOMEM, or WQ_EIO: the address or port cannot be had, errno says why.
  */
 WQ_API int wq_http_start(wq_http **out, const wq_http_options *options);
 

@@ -36,6 +36,17 @@ static socklen_t parse(const char *text, uint16_t port, union address *out)
 	return 0;
 }
 
+bool wq__is_loopback(const char *text)
+{
+	union address a;
+
+	if (parse(text, 0, &a) == 0)
+		return false;
+	if (a.any.sa_family == AF_INET)
+		return ntohl(a.v4.sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
+	return IN6_IS_ADDR_LOOPBACK(&a.v6.sin6_addr);
+}
+
 static int port_of(int fd)
 {
 	union address a = {.any.sa_family = AF_UNSPEC};

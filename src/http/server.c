@@ -14,11 +14,13 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 #include <wq/http.h>
 
 #include "http/answer.h"
+#include "http/hosts.h"
 #include "http/listen.h"
 #include "http/listings.h"
 #include "http/page.h"
@@ -38,6 +40,7 @@ struct wq_http {
 	struct MHD_Daemon *daemon;   /* I */
 	struct MHD_Response *page;   /* I */
 	struct MHD_Response *health; /* I */
+	struct wq__hosts hosts;      /* I */
 	pthread_t thread;            /* I */
 	int stop_fd;                 /* I; an eventfd, readable: end */
 	int listen_fd;               /* I */
@@ -126,6 +129,31 @@ static struct wq__answer refuse_method(void)
 	return a;
 }
 
+struct asked {
+	const struct wq__hosts *hosts;
+	bool by_another_name;
+};
+
+static enum MHD_Result look_at_header(void *cls, enum MHD_ValueKind kind, const char *name,
+                                      const char *value)
+{
+	struct asked *a = cls;
+
+	(void)kind;
+	if (strcasecmp(name, MHD_HTTP_HEADER_HOST) == 0)
+		a->by_another_name |= !wq__hosts_has(a->hosts, value ? value : "");
+	return MHD_YES;
+}
+
+/* A request without a Host comes from no browser. */
+static bool is_for_us(const wq_http *h, struct MHD_Connection *c)
+{
+	struct asked a = {.hosts = &h->hosts};
+
+	MHD_get_connection_values(c, MHD_HEADER_KIND, look_at_header, &a);
+	return !a.by_another_name;
+}
+
 static enum MHD_Result send_answer(struct MHD_Connection *c, struct wq__answer a)
 {
 	enum MHD_Result rc;
@@ -159,6 +187,9 @@ static enum MHD_Result handle(void *cls, struct MHD_Connection *c, const char *p
 	}
 	if (*body_len > 0)
 		return MHD_NO;
+	if (!is_for_us(cls, c))
+		return send_answer(c, wq__answer_error(MHD_HTTP_MISDIRECTED_REQUEST,
+		                                       "the server does not have that name"));
 	return send_answer(c, answer(cls, c, path));
 }
 
@@ -296,6 +327,7 @@ static void release(wq_http *h)
 		close(h->stop_fd);
 	if (h->listen_fd >= 0)
 		close(h->listen_fd);
+	wq__hosts_release(&h->hosts);
 	wq__pictures_release(&h->pictures);
 	wq__listings_release(&h->listings);
 	wq__visitors_release(&h->visitors);
@@ -317,9 +349,12 @@ static int check(const wq_http_options *o)
 
 static int prepare(wq_http *h, const wq_http_options *o)
 {
-	int rc;
+	const char *address = o->address ? o->address : "127.0.0.1";
+	int rc = wq__hosts_init(&h->hosts, address, o->hosts);
 
-	h->listen_fd = wq__listen(o->address ? o->address : "127.0.0.1", o->port, &h->port);
+	if (rc != WQ_OK)
+		return rc;
+	h->listen_fd = wq__listen(address, o->port, &h->port);
 	if (h->listen_fd < 0)
 		return h->listen_fd;
 	h->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);

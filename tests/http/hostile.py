@@ -9,7 +9,7 @@ import time
 
 from rig import PATIENCE, Case, Refused, main, raw, read_all
 
-GET = b"GET /healthz HTTP/1.1\r\nHost: x\r\n"
+GET = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n"
 CLOSE = b"Connection: close\r\n\r\n"
 
 
@@ -26,8 +26,8 @@ class Malformed(Case):
     def test_request_lines(self):
         for line in (b"\r\n\r\n\r\n", b"GET\r\n\r\n", b"GET /healthz\r\n\r\n", b"nonsense\r\n\r\n", b"\0\0\0\0\r\n\r\n", b"GET  \r\n\r\n",
                      b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n", b"GET /healthz HTTP/9.9\r\n\r\n",
-                     b"GET /healthz HTTP/1.1\r\n\r\n", b"GET http://[:::/ HTTP/1.1\r\nHost: x\r\n" + CLOSE,
-                     b"GET /" + bytes(range(128, 256)) + b" HTTP/1.1\r\nHost: x\r\n" + CLOSE,
+                     b"GET /healthz HTTP/1.1\r\n\r\n", b"GET http://[:::/ HTTP/1.1\r\nHost: localhost\r\n" + CLOSE,
+                     b"GET /" + bytes(range(128, 256)) + b" HTTP/1.1\r\nHost: localhost\r\n" + CLOSE,
                      b"GET /healthz HTTP/1.1\r\nHost x\r\nno colon\r\n\r\n"):
             s = self.connect()
             s.sendall(line)
@@ -45,18 +45,18 @@ class Malformed(Case):
         self.assertEqual(got.count(b"HTTP/1.1 200 OK"), 21)
 
     def test_huge(self):
-        for data in (b"GET /" + b"x" * 100000 + b" HTTP/1.1\r\nHost: x\r\n" + CLOSE,
+        for data in (b"GET /" + b"x" * 100000 + b" HTTP/1.1\r\nHost: localhost\r\n" + CLOSE,
                      GET + b"X-Long: " + b"y" * 100000 + b"\r\n" + CLOSE,
                      GET + b"".join(b"X-%d: z\r\n" % i for i in range(10000)) + CLOSE,
                      GET.rstrip() + b" " * 100000,
-                     b"GET /api/queues/q/keys?" + b"&".join(b"a%d=" % i for i in range(10000)) + b" HTTP/1.1\r\nHost: x\r\n" + CLOSE):
+                     b"GET /api/queues/q/keys?" + b"&".join(b"a%d=" % i for i in range(10000)) + b" HTTP/1.1\r\nHost: localhost\r\n" + CLOSE):
             self.assertIn(self.status(data), (None, 400, 413, 414, 431), data[:40])
         self.assertEqual(self.ask("/healthz")[0], 200)
 
     def test_bodies(self):
         self.assertIn(self.status(GET + b"Content-Length: 10\r\n\r\n0123456789" + GET + CLOSE), (None, 400))
         self.assertIn(self.status(GET + b"Transfer-Encoding: chunked\r\n\r\nffffffff\r\n" + b"x" * 1000 + b"\r\n"), (None, 400))
-        self.assertEqual(self.status(b"POST /metrics HTTP/1.1\r\nHost: x\r\nContent-Length: 9999999999\r\n\r\n"), 405)
+        self.assertEqual(self.status(b"POST /metrics HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9999999999\r\n\r\n"), 405)
 
     def test_random(self):
         """Requests with bytes changed, cut and repeated by chance; WQ_SEED repeats a run."""
@@ -66,8 +66,8 @@ class Malformed(Case):
         self.tell("queue", "q")
         self.tell("fill", "q", 10)
         whole = [GET + b"Accept: application/openmetrics-text;q=0.5, text/plain; q=0.3\r\n" + CLOSE,
-                 b"GET /metrics HTTP/1.1\r\nHost: x\r\nAccept: application/openmetrics-text;q=0.5;q=1\r\n" + CLOSE,
-                 b"GET /api/queues/%71/keys?state=queued&limit=10&match=%6b%65y HTTP/1.1\r\nHost: x\r\n" + CLOSE]
+                 b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nAccept: application/openmetrics-text;q=0.5;q=1\r\n" + CLOSE,
+                 b"GET /api/queues/%71/keys?state=queued&limit=10&match=%6b%65y HTTP/1.1\r\nHost: localhost\r\n" + CLOSE]
         for _ in range(300):
             data = bytearray(rng.choice(whole))
             for _ in range(rng.randrange(6)):
@@ -177,7 +177,7 @@ class Slow(Case):
             self.addCleanup(s.close)
             s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
             s.connect(("127.0.0.1", self.program.port))
-            s.sendall(b"GET /api/queues/q/keys?limit=1000 HTTP/1.1\r\nHost: x\r\n\r\n" * 100)
+            s.sendall(b"GET /api/queues/q/keys?limit=1000 HTTP/1.1\r\nHost: localhost\r\n\r\n" * 100)
             sockets.append(s)
         self.until(lambda: not self.established(sockets))
         self.assertEqual(self.ask("/healthz")[0], 200)
@@ -212,7 +212,7 @@ class Stop(Case):
         for _ in range(20):
             idle, half, reading = (self.connect() for _ in range(3))
             half.sendall(GET)
-            reading.sendall(b"GET /api/queues/q/keys?limit=1000 HTTP/1.1\r\nHost: x\r\n\r\n" * 20)
+            reading.sendall(b"GET /api/queues/q/keys?limit=1000 HTTP/1.1\r\nHost: localhost\r\n\r\n" * 20)
             self.assertEqual(self.ask("/healthz")[0], 200)
             port = self.program.port
             self.tell("stop")

@@ -5,7 +5,7 @@ import shutil
 import subprocess
 import time
 
-from rig import PATIENCE, Case, Refused, main, quote
+from rig import PATIENCE, Case, Refused, main, quote, raw
 
 SECOND = 10**9
 
@@ -268,6 +268,63 @@ class Ration(Case):
         self.until(refused)
         self.assertEqual(self.json("/api/queues/q/keys?match=0&limit=1"), first)
         self.assertEqual(self.json("/api/queues/q/keys?match=0&limit=1&state=queued")["keys"], first["keys"])
+
+
+class Hosts(Case):
+    """A web site whose name leads here is not answered, whatever its browser asks for."""
+
+    def status(self, host, path="/healthz"):
+        return self.ask(path, headers={"Host": host})[0]
+
+    def expect(self, ours, others):
+        for host in ours:
+            for name in (host, host + ":", f"{host}:{self.program.port}", host.upper()):
+                self.assertEqual(self.status(name), 200, name)
+        for host in others:
+            for name in (host, f"{host}:{self.program.port}"):
+                self.assertEqual(self.status(name), 421, name)
+
+    OTHERS = ("evil.example", "localhost.evil.example", "127.0.0.1.evil.example", "127.1", "128.0.0.1", "10.0.0.1", "xlocalhost", "", "[", "]",
+              "[::1", "[::2]", "[evil.example]", "::1", "localhost:80:80", "localhost:x", "127.0.0.1 ", "localhost/", "[::1]x", "a" * 300)
+    OURS = ("localhost", "127.0.0.1", "127.255.0.9", "[::1]")
+
+    def test_loopback(self):
+        self.program.start()
+        # Blanks at the end are not part of a header.
+        self.expect(self.OURS, [h for h in self.OTHERS if h == h.strip()])
+
+    def test_every_path(self):
+        self.program.start()
+        self.tell("queue", "q")
+        for path in ("/", "/metrics", "/api/queues", "/api/queues/q/keys", "/nothing"):
+            code, headers, body = self.ask(path, headers={"Host": "evil.example"})
+            self.assertEqual((code, headers["Access-Control-Allow-Origin"]), (421, None), path)
+            self.assertIn("name", json.loads(body)["error"])
+
+    def test_several(self):
+        """One that is ours does not hide one that is not."""
+        self.program.start()
+        for pair in ((b"evil.example", b"localhost"), (b"localhost", b"evil.example")):
+            got = raw(self.connect(), b"GET /healthz HTTP/1.1\r\nHost: %s\r\nHost: %s\r\nConnection: close\r\n\r\n" % pair)
+            self.assertIn(int(got.split()[1]), (400, 421), pair)
+
+    def test_names(self):
+        self.program.start(hosts="wq.example,Queues.Example,fe80::1")
+        self.expect(self.OURS + ("wq.example", "queues.example", "[fe80::1]"), ("evil.example", "example", "wq.example.evil.example", ""))
+
+    def test_other_addresses(self):
+        """Anybody may ask by any name, unless names are given."""
+        self.program.start("0.0.0.0")
+        self.expect(("evil.example", "localhost"), ())
+        self.tell("stop")
+        self.program.start("0.0.0.0", hosts="wq.example")
+        self.expect(self.OURS + ("wq.example", "0.0.0.0"), ("evil.example", "10.0.0.1"))
+
+    def test_an_empty_name(self):
+        for hosts in (",", "wq.example,"):
+            with self.assertRaises(Refused) as why:
+                self.program.start(hosts=hosts)
+            self.assertEqual(why.exception.args[0], "WQ_EINVAL")
 
 
 class Addresses(Case):

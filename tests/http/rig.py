@@ -39,8 +39,8 @@ class Program:
             raise Refused(*answer[1:])
         return [int(n) for n in answer[1:]]
 
-    def start(self, address="-", port=0, most=0, timeout=0):
-        self.port = self.tell("start", address, port, most, timeout)[0]
+    def start(self, address="-", port=0, most=0, timeout=0, hosts="-"):
+        self.port = self.tell("start", address, port, most, timeout, hosts)[0]
         return self.port
 
     def end(self):

@@ -2,7 +2,7 @@
  * A program with queues and a server, told what to do line by line, so that the tests can be real
  * clients. Words are percent-encoded; each line is answered by one that begins with "ok" or "no".
  *
- *   start ADDRESS PORT MAX TIMEOUT  | starts the server ("-": none given); answers the port
+ *   start ADDRESS PORT MAX TIMEOUT HOSTS | starts the server ("-": none given; HOSTS with commas); answers the port
  *   stop                            | ends it
  *   queue NAME                      | a queue on the manual clock, which begins at 1000 s
  *   live NAME                       | a queue on the real clock, of which cost is counted
@@ -14,6 +14,7 @@
  *   fail N                          | allocation N from now on fails (0: the next); answers how many did so far
  *   cost                            | wq_look() and wq_walk() of the server: under the lock and in all (ns), calls
  */
+#define _DEFAULT_SOURCE
 #include "support/support.h"
 
 #include <errno.h>
@@ -22,7 +23,7 @@
 
 #include "http/query.h"
 
-enum { QUEUES = 64, HELD = 64, WORDS = 5, LINE_BYTES = 1 << 17 };
+enum { QUEUES = 64, HELD = 64, WORDS = 6, HOSTS = 8, LINE_BYTES = 1 << 17 };
 
 struct served {
 	wq *q;
@@ -169,7 +170,17 @@ static int64_t start(struct word *w)
 	                     .port = (uint16_t)atoi(w[2].bytes),
 	                     .max_connections = (uint32_t)atoi(w[3].bytes),
 	                     .timeout_s = (uint32_t)atoi(w[4].bytes)};
-	int rc = wq_http_start(&server, &o);
+	const char *hosts[HOSTS + 1] = {0};
+	int rc;
+
+	if (strcmp(w[5].bytes, "-") != 0) {
+		size_t n = 0;
+
+		for (char *p = w[5].bytes; p && n < HOSTS; n++)
+			hosts[n] = strsep(&p, ",");
+		o.hosts = hosts;
+	}
+	rc = wq_http_start(&server, &o);
 
 	return rc == WQ_OK ? wq_http_port(server) : rc;
 }
@@ -304,7 +315,7 @@ static const struct {
 	const char *name;
 	int64_t (*run)(struct word *w); /* INT64_MIN: has answered */
 	size_t words;
-} commands[] = {{"start", start, 5},     {"stop", stop, 1},       {"queue", queue, 2},
+} commands[] = {{"start", start, 6},     {"stop", stop, 1},       {"queue", queue, 2},
                 {"live", live, 2},       {"free", free_it, 2},    {"add", add, 3},
                 {"after", add_after, 4}, {"fill", fill, 3},       {"get", get, 2},
                 {"retry", retry, 2},     {"advance", advance, 2}, {"work", work, 3},
