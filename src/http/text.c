@@ -7,6 +7,8 @@
 #include <string.h>
 #include <wq/status.h>
 
+#include "base/utf8.h"
+
 int wq__text_write(void *ctx, const char *bytes, size_t n)
 {
 	struct wq__text *t = ctx;
@@ -47,34 +49,13 @@ void wq__text_print(struct wq__text *t, const char *format, ...)
 	wq__text_write(t, line, (size_t)n);
 }
 
-/* How many bytes of a well-formed character stand at p, of n; 0: none. Shortest forms only, no surrogates. */
-static size_t utf8(const unsigned char *p, size_t n)
-{
-	size_t more;
-
-	if (p[0] < 0x80)
-		return 1;
-	if (p[0] < 0xc2 || p[0] > 0xf4)
-		return 0;
-	more = p[0] < 0xe0 ? 1 : p[0] < 0xf0 ? 2 : 3;
-	if (more >= n)
-		return 0;
-	for (size_t i = 1; i <= more; i++)
-		if ((p[i] & 0xc0) != 0x80)
-			return 0;
-	if ((p[0] == 0xe0 && p[1] < 0xa0) || (p[0] == 0xed && p[1] > 0x9f) ||
-	    (p[0] == 0xf0 && p[1] < 0x90) || (p[0] == 0xf4 && p[1] > 0x8f))
-		return 0;
-	return more + 1;
-}
-
 void wq__text_string(struct wq__text *t, const void *bytes, size_t n)
 {
 	const unsigned char *p = bytes;
 
 	wq__text_add(t, "\"");
 	while (n > 0) {
-		size_t len = utf8(p, n);
+		size_t len = wq__utf8(p, n);
 
 		if (len == 0) {
 			wq__text_add(t, "\\ufffd");

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <wq/snapshot.h>
 
+#include "base/utf8.h"
 #include "metrics/json.h"
 
 static void flush(struct wq__json *j)
@@ -24,22 +25,6 @@ void wq__json_print(struct wq__json *j, const char *format, ...)
 	va_start(args, format);
 	j->n += (size_t)vsnprintf(j->text + j->n, sizeof j->text - j->n, format, args);
 	va_end(args);
-}
-
-/* Shortest forms only, and no surrogates. */
-size_t wq__utf8(const unsigned char *p, size_t n)
-{
-	size_t more = p[0] < 0x80 ? 0 : p[0] < 0xe0 ? 1 : p[0] < 0xf0 ? 2 : 3;
-
-	if (more >= n || (p[0] >= 0x80 && p[0] < 0xc2) || p[0] > 0xf4)
-		return 0;
-	for (size_t i = 1; i <= more; i++)
-		if ((p[i] & 0xc0) != 0x80)
-			return 0;
-	if ((p[0] == 0xe0 && p[1] < 0xa0) || (p[0] == 0xed && p[1] > 0x9f) ||
-	    (p[0] == 0xf0 && p[1] < 0x90) || (p[0] == 0xf4 && p[1] > 0x8f))
-		return 0;
-	return more + 1;
 }
 
 void wq__json_string(struct wq__json *j, const void *bytes, size_t len)

@@ -13,9 +13,6 @@ struct wq__json {
 	char text[2048];
 };
 
-/* How many bytes of a well-formed UTF-8 character stand at p, of n; 0: none. */
-size_t wq__utf8(const unsigned char *p, size_t n);
-
 /* No more than half of text. */
 void wq__json_print(struct wq__json *j, const char *format, ...)
     __attribute__((format(printf, 2, 3)));

@@ -12,7 +12,7 @@
 #include <wq/metrics.h>
 
 #include "base/alloc.h"
-#include "metrics/json.h"
+#include "base/utf8.h"
 
 enum kind { GAUGE, GAUGE_SECONDS, COUNTER, HISTOGRAM };
 
