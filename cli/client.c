@@ -1,0 +1,7 @@
+#include "cli/client.h"
+int client_main(int argc, char **argv)
+{
+	(void)argc;
+	(void)argv;
+	return 1;
+}

@@ -1,0 +1,144 @@
+/* The texts of `wq help`; wq(1) says more. */
+#include "cli/help.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/say.h"
+
+static const char overview[] =
+    "usage: wq COMMAND [OPTION]...\n"
+    "\n"
+    "Keys go in, each is worked on by a command: once at a time, again if it was given meanwhile,\n"
+    "later if it failed.\n"
+    "\n"
+    "  wq run [-j N] [OPTION]... -- COMMAND [ARG | {}]...   read keys and run the command for "
+    "each\n"
+    "\n"
+    "With `wq run --socket PATH`, from other shells (PATH by --socket, or in WQ_SOCKET):\n"
+    "\n"
+    "  wq add [--after TIME] KEY...|-    give keys; -: those on standard input\n"
+    "  wq status [--json]                what it does\n"
+    "  wq top                            the same, live\n"
+    "  wq ls [--state S] [--json]        its keys\n"
+    "  wq retry|cancel|forget KEY...     try now; take back; forget failures\n"
+    "  wq pause, wq resume               start no commands; start them again\n"
+    "  wq set workers=N rate=N/s         change it\n"
+    "  wq wait [KEY...]                  until they, or all, are done\n"
+    "  wq drain, wq stop                 finish everything and end; end\n"
+    "\n"
+    "  wq help COMMAND                   all about one; man wq: all about all\n"
+    "  wq --version\n";
+
+static const struct {
+	const char *command;
+	const char *text;
+} texts[] = {
+    {"run",
+     "usage: wq run [OPTION]... [--] COMMAND [ARG | {}]...\n"
+     "\n"
+     "Reads keys, a line each, and runs the command for each key, no key twice at once. A key "
+     "that\n"
+     "is given while it waits merges; one that is given while its command runs is run once more\n"
+     "afterwards. At the end of the input everything is finished.\n"
+     "\n"
+     "In COMMAND and ARG {} is the key (without any {} it is the last argument), {#} the attempt,\n"
+     "{%} the worker. No shell is involved. The environment has WQ_KEY, WQ_ATTEMPT, WQ_WORKER.\n"
+     "\n"
+     "Input\n"
+     "  -0, --null                keys end with NUL instead of a line feed\n"
+     "  -d, --delimiter=C         keys end with C\n"
+     "  -a, --arg-file=FILE       read FILE; -: standard input, also with --socket\n"
+     "      --max-queue=N         read no more while N keys are there (100000)\n"
+     "      --socket=PATH         take keys and orders from other processes; see wq help add\n"
+     "\n"
+     "Commands\n"
+     "  -j, --jobs=N              commands at once (as many as there are CPUs)\n"
+     "      --timeout=TIME        terminate a command that runs for longer; that is a failure\n"
+     "      --kill-after=TIME     kill it if that does not help (5s)\n"
+     "      --rate=N/s            start no more than that (also N/m, N/h)\n"
+     "      --burst=N             but N at once after a lull (1)\n"
+     "      --dry-run             print the commands, run none\n"
+     "\n"
+     "Failures: exit status 100 is for good; any other is tried again later\n"
+     "      --retries=N           how often (3), or forever\n"
+     "      --backoff=MIN..MAX    after MIN, twice that, ... up to MAX (1s..5m)\n"
+     "      --jitter[=KIND]       scatter these times: full, equal, decorrelated or none (none)\n"
+     "      --dead=FILE           append keys that failed for good\n"
+     "\n"
+     "Events\n"
+     "      --debounce=TIME       run a key once it has not been given for TIME\n"
+     "      --max-wait=TIME       but wait no longer than that in all\n"
+     "\n"
+     "Output: what a command writes is shown as a whole when it has ended\n"
+     "      --tag                 each line begins with the key and a tab\n"
+     "      --line-buffer         show each line at once\n"
+     "      --results=DIR         put it into DIR/KEY/stdout and stderr instead\n"
+     "      --log=FILE            append a JSON object for each attempt\n"
+     "      --summary             say at the end what became of all keys\n"
+     "      --no-progress         no line of progress on a terminal\n"
+     "  -q, --quiet               say nothing but errors\n"
+     "  -v, --verbose             say why attempts failed\n"
+     "\n"
+     "Looking at it\n"
+     "      --http=ADDR           serve metrics and a page on a PORT or ADDRESS:PORT\n"
+     "      --metrics-file=FILE   write metrics at the end\n"
+     "      --name=NAME           of the queue, in both (wq)\n"
+     "\n"
+     "Stopping: TERM or INT once, running commands finish; twice, they are terminated\n"
+     "      --on-term=drain       once: finish all keys that were taken (finish)\n"
+     "      --grace=TIME          twice: kill after TIME (10s)\n"
+     "      --leftover=FILE       write keys that were not done, to be given again\n"
+     "  USR1, USR2: one worker more, one fewer\n"
+     "\n"
+     "Exit status: 0; 123 a key failed for good; 75 stopped with work left; 126, 127 the command\n"
+     "cannot be executed, is not there; 2 usage; 1 anything else.\n"
+     "\n"
+     "  inotifywait -mr -e close_write --format '%w%f' in/ | wq run -j4 --debounce 100ms -- "
+     "./convert {}\n"},
+#define AT "\nThe run is the one that listens on --socket=PATH, or on $WQ_SOCKET.\n"
+    {"add", "usage: wq add [--socket=PATH] [--after=TIME] KEY...|-\n\n"
+            "Gives keys to a run. -: those on standard input, a line each (-0: NUL).\n"
+            "  --after=TIME   not before TIME has passed\n" AT},
+    {"status", "usage: wq status [--socket=PATH] [--json]\n\nSays what a run does.\n" AT},
+    {"top", "usage: wq top [--socket=PATH] [--interval=TIME]\n\n"
+            "Shows a run live: q ends it, p pauses the run or resumes it.\n" AT},
+    {"ls", "usage: wq ls [--socket=PATH] [--state=S] [--limit=N] [--json]\n\n"
+           "Lists keys: state, for how long or until when, failures, key.\n"
+           "  --state=S   queued, running or waiting\n"
+           "  --limit=N   no more than N keys\n" AT},
+    {"retry", "usage: wq retry [--socket=PATH] KEY...\n\nKeys that wait are tried now.\n" AT},
+    {"cancel", "usage: wq cancel [--socket=PATH] [--kill] KEY...\n\n"
+               "Takes keys back. A command that runs goes on, but its key does not come again.\n"
+               "  --kill   terminate the command, too\n" AT},
+    {"forget",
+     "usage: wq forget [--socket=PATH] KEY...\n\nForgets how often keys have failed.\n" AT},
+    {"pause", "usage: wq pause [--socket=PATH]\n\nNo command is started until wq resume.\n" AT},
+    {"resume", "usage: wq resume [--socket=PATH]\n\nCommands are started again.\n" AT},
+    {"set", "usage: wq set [--socket=PATH] workers=N | rate=N/s | rate=none | burst=N ...\n\n"
+            "Changes a run.\n" AT},
+    {"wait",
+     "usage: wq wait [--socket=PATH] [--timeout=TIME] [KEY...]\n\n"
+     "Waits until these keys, or all, are done. Exit status 123: one failed for good; 75: the\n"
+     "time is over, or the run ended before.\n" AT},
+    {"drain", "usage: wq drain [--socket=PATH] [--no-wait]\n\n"
+              "The run takes no more keys, finishes what it has, and ends. Waits for that.\n" AT},
+    {"stop", "usage: wq stop [--socket=PATH] [--no-wait]\n\n"
+             "The run ends as by SIGTERM: running commands finish. Waits for that.\n" AT},
+    {"help", "usage: wq help [COMMAND]\n"},
+};
+
+int help(const char *command)
+{
+	if (!command) {
+		fputs(overview, stdout);
+		return EXIT_OK;
+	}
+	for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+		if (strcmp(command, texts[i].command) == 0) {
+			fputs(texts[i].text, stdout);
+			return EXIT_OK;
+		}
+	}
+	return usage(NULL, "%s: there is no such command", shown(command, strlen(command)));
+}

@@ -1,0 +1,130 @@
+/*
+ * Keys on their way into the queue, and how many adds each attempt answers. Only we add, so what
+ * wq_state() says just before an add is what the add meets.
+ */
+#include <search.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/run.h"
+
+enum { PENDING = WQ_STATE_QUEUED | WQ_STATE_DIRTY | WQ_STATE_WAITING };
+
+/* ---- how many merged ----------------------------------------------------- */
+
+struct merged {
+	uint32_t n;
+	uint32_t len;
+	const char *key; /* behind it, or the caller's while it is looked for */
+	char bytes[];
+};
+
+static int compare(const void *a, const void *b)
+{
+	const struct merged *x = a, *y = b;
+
+	if (x->len != y->len)
+		return x->len < y->len ? -1 : 1;
+	return memcmp(x->key, y->key, x->len);
+}
+
+/* Only the log tells these numbers. */
+static bool is_tallied(const struct run *r)
+{
+	return r->opt->log || r->opt->results;
+}
+
+static void tally(struct run *r, const void *key, size_t len)
+{
+	struct merged probe = {.len = (uint32_t)len, .key = key};
+	struct merged **at = tfind(&probe, &r->tally, compare);
+
+	if (!at) {
+		struct merged *m = grow(NULL, sizeof *m + len);
+
+		*m = (struct merged){.len = (uint32_t)len};
+		memcpy(m->bytes, key, len);
+		m->key = m->bytes;
+		at = tsearch(m, &r->tally, compare);
+		if (!at) {
+			free(m);
+			return;
+		}
+	}
+	(*at)->n++;
+}
+
+uint32_t intake_merged(struct run *r, const void *key, size_t len)
+{
+	struct merged probe = {.len = (uint32_t)len, .key = key};
+	struct merged **at = r->tally ? tfind(&probe, &r->tally, compare) : NULL;
+	struct merged *m;
+	uint32_t n;
+
+	if (!at)
+		return 0;
+	m = *at;
+	n = m->n;
+	tdelete(m, &r->tally, compare);
+	free(m);
+	return n;
+}
+
+void intake_release(struct run *r)
+{
+	tdestroy(r->tally, free);
+	r->tally = NULL;
+}
+
+/* ---- keys ---------------------------------------------------------------- */
+
+bool intake_full(const struct run *r)
+{
+	return run_units(r) >= r->opt->max_queue + r->running;
+}
+
+static int add(struct run *r, const void *key, size_t len, int64_t after_ns)
+{
+	const struct options *o = r->opt;
+
+	if (after_ns > 0)
+		return wq_add_with(r->q, key, len,
+		                   &(wq_add_options){.after_ns = after_ns, .policy = WQ_REPLACE});
+	if (o->debounce_ns > 0)
+		return wq_add_with(r->q, key, len,
+		                   &(wq_add_options){.after_ns = o->debounce_ns,
+		                                     .policy = WQ_REPLACE});
+	return wq_add(r->q, key, len);
+}
+
+int intake_add(struct run *r, const void *key, size_t len, int64_t after_ns)
+{
+	int was, rc;
+
+	if (r->phase != OPEN)
+		return WQ_ESHUTDOWN;
+	was = wq_state(r->q, key, len);
+	rc = was < 0 ? was : add(r, key, len, after_ns);
+	r->count.given++;
+	if (rc < 0) {
+		r->count.refused++;
+		return rc;
+	}
+	if (was & PENDING) {
+		r->count.merged++;
+		if (is_tallied(r))
+			tally(r, key, len);
+	}
+	return rc;
+}
+
+int intake_cancel(struct run *r, const void *key, size_t len)
+{
+	int was = wq_cancel(r->q, key, len);
+
+	if (was > 0 && was & PENDING) {
+		r->count.cancelled++;
+		intake_merged(r, key, len);
+	}
+	return was;
+}

@@ -1,0 +1,400 @@
+/* The life of commands, from the key that is taken to the last process of their group. */
+#include "cli/job.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define LOOK_AGAIN (20 * WQ_MILLISECOND) /* at a group of which nobody tells us */
+#define GIVE_UP WQ_SECOND                /* on what does not go even when killed */
+
+/* ---- the command --------------------------------------------------------- */
+
+static int judge(const char *path)
+{
+	struct stat st;
+
+	if (stat(path, &st) < 0)
+		return errno == ENOENT || errno == ENOTDIR ? EXIT_NOT_FOUND : EXIT_NOT_EXEC;
+	if (!S_ISREG(st.st_mode)) {
+		errno = S_ISDIR(st.st_mode) ? EISDIR : EACCES;
+		return EXIT_NOT_EXEC;
+	}
+	return access(path, X_OK) == 0 ? 0 : EXIT_NOT_EXEC;
+}
+
+/* As a shell looks for it: the first that can be executed, else why the best one cannot. */
+static int search(const char *name, struct text *found)
+{
+	const char *path = getenv("PATH");
+	int best = EXIT_NOT_FOUND, error = ENOENT;
+
+	if (!path)
+		path = "/usr/local/bin:/usr/bin:/bin";
+	for (;;) {
+		size_t n = strcspn(path, ":");
+		int rc;
+
+		found->n = 0;
+		text_add(found, n > 0 ? path : ".", n > 0 ? n : 1);
+		text_print(found, "/%s", name);
+		text_add(found, "", 1);
+		rc = judge(found->bytes);
+		if (rc == 0)
+			return 0;
+		if (rc == EXIT_NOT_EXEC) {
+			best = rc;
+			error = errno;
+		}
+		if (path[n] == '\0')
+			break;
+		path += n + 1;
+	}
+	errno = error;
+	return best;
+}
+
+int job_find_command(struct run *r)
+{
+	const char *name = r->opt->command[0];
+	struct text path = {0};
+	int rc;
+
+	/* It is known only with the key. */
+	if (strstr(name, "{}") || strstr(name, "{#}") || strstr(name, "{%}"))
+		return 0;
+	if (strchr(name, '/')) {
+		text_add(&path, name, strlen(name) + 1);
+		rc = judge(name);
+	} else {
+		rc = search(name, &path);
+	}
+	if (rc == 0) {
+		r->path = path.bytes;
+		return 0;
+	}
+	if (rc == EXIT_NOT_FOUND)
+		say("%s: there is no such command%s", name,
+		    strchr(name, ' ') ? " (its words are given one by one, or run it by sh -c)"
+		                      : "");
+	else
+		say("%s cannot be executed: %s", name, strerror(errno));
+	text_release(&path);
+	return rc;
+}
+
+/* ---- starting ------------------------------------------------------------ */
+
+static struct job *free_worker(struct run *r)
+{
+	if (r->workers > r->njob) {
+		r->job = grow(r->job, r->workers * sizeof(struct job *));
+		memset(r->job + r->njob, 0, (r->workers - r->njob) * sizeof(struct job *));
+		r->njob = r->workers;
+	}
+	for (uint32_t i = 0; i < r->workers; i++) {
+		if (!r->job[i]) {
+			r->job[i] = grow(NULL, sizeof(struct job));
+			memset(r->job[i], 0, sizeof(struct job));
+			r->job[i]->worker = i + 1;
+		}
+		if (r->job[i]->state == JOB_FREE)
+			return r->job[i];
+	}
+	return NULL;
+}
+
+/* Could one be started, if there is a key for it? */
+static bool may_start(const struct run *r)
+{
+	return r->phase != STOPPING && !r->paused && r->running < r->workers &&
+	       !stream_full(&r->out) && !stream_full(&r->err);
+}
+
+/* With a rate: has the next start's time come? A token is taken once for each. */
+static bool token(struct run *r)
+{
+	if (!r->starts)
+		return true;
+	if (r->start_at_ns == 0) {
+		int64_t wait = wq_limiter_when(r->starts, NULL, 0, r->now_ns);
+
+		r->start_at_ns = wait > WQ_NEVER - r->now_ns ? WQ_NEVER : r->now_ns + wait;
+	}
+	return r->start_at_ns <= r->now_ns;
+}
+
+static void reset(struct job *j, const wq_item *item)
+{
+	j->item = *item;
+	j->key = grow(j->key, item->len + 1);
+	memcpy(j->key, item->key, item->len + 1);
+	j->len = item->len;
+	j->status = 0;
+	j->ended_ns = 0;
+	j->terminated = j->killed = j->timed_out = j->stopped = false;
+}
+
+static void start(struct run *r, struct job *j, const wq_item *item)
+{
+	int error;
+
+	reset(j, item);
+	j->merged = intake_merged(r, item->key, item->len);
+	j->began_ns = r->now_ns;
+	j->queued_ns = r->now_ns > item->added_ns ? r->now_ns - item->added_ns : 0;
+	j->next_ns = r->opt->timeout_ns > 0 ? r->now_ns + r->opt->timeout_ns : WQ_NEVER;
+	j->state = JOB_RUNNING;
+	r->running++;
+	r->count.attempts++;
+	if (r->opt->dry_run) {
+		struct text line = {0};
+
+		spawn_words(r, j);
+		for (char **word = j->argv; *word; word++) {
+			text_str(&line, word == j->argv ? "" : " ");
+			text_quoted(&line, *word);
+		}
+		text_str(&line, "\n");
+		stream_write(&r->out, line.bytes, line.n);
+		text_release(&line);
+		settle(r, j);
+		return;
+	}
+	error = spawn(r, j);
+	if (error != 0)
+		settle_unstarted(r, j, error);
+}
+
+void job_start_all(struct run *r)
+{
+	while (may_start(r) && wq_len(r->q) > 0 && token(r)) {
+		wq_item item;
+
+		if (wq_try_get(r->q, &item) != WQ_OK)
+			return;
+		r->start_at_ns = 0;
+		start(r, free_worker(r), &item);
+	}
+}
+
+bool job_set_rate(struct run *r, double rate, int burst)
+{
+	wq_limiter *l = rate > 0 ? wq_limiter_bucket(rate, burst) : NULL;
+
+	if (l && wq_limiter_status(l) != WQ_OK) {
+		wq_limiter_free(l);
+		return false;
+	}
+	if (r->starts)
+		wq_limiter_free(r->starts);
+	r->starts = l;
+	r->start_at_ns = 0;
+	return true;
+}
+
+int64_t job_next_ns(struct run *r)
+{
+	int64_t next = WQ_NEVER;
+
+	for (uint32_t i = 0; i < r->njob && r->running > 0; i++)
+		if (r->job[i] && r->job[i]->state != JOB_FREE && r->job[i]->next_ns < next)
+			next = r->job[i]->next_ns;
+	if (may_start(r)) {
+		int64_t due = wq_next_deadline(r->q);
+
+		if (wq_len(r->q) > 0)
+			due = r->starts ? r->start_at_ns : r->now_ns;
+		if (due < next)
+			next = due;
+	}
+	return next;
+}
+
+/* ---- ending -------------------------------------------------------------- */
+
+static void signal_group(const struct job *j, int signal)
+{
+	kill(-j->pid, signal);
+	/* One that is stopped does not hear it otherwise. */
+	if (signal == SIGTERM)
+		kill(-j->pid, SIGCONT);
+}
+
+void job_terminate(struct run *r, struct job *j, int64_t grace_ns)
+{
+	int64_t next = r->now_ns + grace_ns;
+
+	if (grace_ns <= 0) {
+		signal_group(j, SIGKILL);
+		j->terminated = j->killed = true;
+		j->next_ns = r->now_ns + GIVE_UP;
+		return;
+	}
+	if (!j->terminated)
+		signal_group(j, SIGTERM);
+	if (!j->terminated || next < j->next_ns)
+		j->next_ns = next;
+	j->terminated = true;
+}
+
+void job_terminate_all(struct run *r, int64_t grace_ns)
+{
+	for (uint32_t i = 0; i < r->njob; i++) {
+		struct job *j = r->job[i];
+
+		if (!j || j->state == JOB_FREE)
+			continue;
+		if (j->state == JOB_RUNNING)
+			j->stopped = true;
+		if (!j->killed)
+			job_terminate(r, j, grace_ns);
+	}
+}
+
+struct job *job_of(struct run *r, const void *key, size_t len)
+{
+	for (uint32_t i = 0; i < r->njob; i++) {
+		struct job *j = r->job[i];
+
+		if (j && j->state != JOB_FREE && j->len == len && memcmp(j->key, key, len) == 0)
+			return j;
+	}
+	return NULL;
+}
+
+static void finish(struct run *r, struct job *j)
+{
+	if (j->captured) {
+		capture_end(&j->out);
+		capture_end(&j->err);
+	}
+	settle(r, j);
+}
+
+/* The command has ended; is anyone of its group left? */
+static void look_at_group(struct run *r, struct job *j)
+{
+	/* Orphans of the group are our children now. */
+	while (waitpid(-j->pid, NULL, WNOHANG) > 0)
+		;
+	if (kill(-j->pid, 0) < 0 && errno == ESRCH)
+		finish(r, j);
+}
+
+static void command_ended(struct run *r, struct job *j)
+{
+	j->ended_ns = wq_now(r->q);
+	/* While it is not waited for, no other group can have its number. */
+	signal_group(j, SIGTERM);
+	if (waitpid(j->pid, &j->status, 0) < 0)
+		j->status = 0;
+	j->state = JOB_LEAVING;
+	j->terminated = true;
+	j->killed = false;
+	j->next_ns = r->now_ns + LOOK_AGAIN;
+	look_at_group(r, j);
+}
+
+static struct job *by_pid(const struct run *r, pid_t pid)
+{
+	for (uint32_t i = 0; i < r->njob; i++)
+		if (r->job[i] && r->job[i]->state == JOB_RUNNING && r->job[i]->pid == pid)
+			return r->job[i];
+	return NULL;
+}
+
+void job_reap(struct run *r)
+{
+	for (;;) {
+		siginfo_t info = {.si_pid = 0};
+		struct job *j;
+
+		if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) < 0 || info.si_pid == 0)
+			break;
+		j = by_pid(r, info.si_pid);
+		if (j)
+			command_ended(r, j);
+		else
+			waitpid(info.si_pid, NULL, WNOHANG);
+	}
+	for (uint32_t i = 0; i < r->njob; i++)
+		if (r->job[i] && r->job[i]->state == JOB_LEAVING)
+			look_at_group(r, r->job[i]);
+}
+
+/* The group of a command that has ended is asked to go, killed, and given up, in this order. */
+static void leaving_due(struct run *r, struct job *j)
+{
+	int64_t since = r->now_ns - j->ended_ns;
+
+	if (since >= r->opt->kill_after_ns && !j->killed) {
+		if (!r->opt->quiet)
+			say("%s: what the command left behind is killed", shown(j->key, j->len));
+		signal_group(j, SIGKILL);
+		j->killed = true;
+	}
+	j->next_ns = r->now_ns + LOOK_AGAIN;
+	if (j->killed && since >= r->opt->kill_after_ns + GIVE_UP) {
+		say("%s: a process of the command's group %d cannot be ended; it is left alone",
+		    shown(j->key, j->len), (int)j->pid);
+		finish(r, j);
+		return;
+	}
+	look_at_group(r, j);
+}
+
+static void running_due(struct run *r, struct job *j)
+{
+	if (!j->terminated) {
+		j->timed_out = true;
+		if (r->opt->verbose)
+			say("%s: runs for longer than --timeout allows, and is terminated",
+			    shown(j->key, j->len));
+		job_terminate(r, j, r->opt->kill_after_ns);
+	} else {
+		signal_group(j, SIGKILL);
+		j->killed = true;
+		j->next_ns = WQ_NEVER;
+	}
+}
+
+void job_due(struct run *r)
+{
+	for (uint32_t i = 0; i < r->njob && r->running > 0; i++) {
+		struct job *j = r->job[i];
+
+		if (!j || j->state == JOB_FREE || j->next_ns > r->now_ns)
+			continue;
+		if (j->state == JOB_LEAVING)
+			leaving_due(r, j);
+		else
+			running_due(r, j);
+	}
+}
+
+void job_release(struct run *r)
+{
+	for (uint32_t i = 0; i < r->njob; i++) {
+		struct job *j = r->job[i];
+
+		if (!j)
+			continue;
+		capture_release(&j->out);
+		capture_release(&j->err);
+		text_release(&j->env);
+		text_release(&j->args);
+		free(j->argv);
+		free(j->envp);
+		free(j->key);
+		free(j);
+	}
+	free(r->job);
+	free(r->path);
+	if (r->starts)
+		wq_limiter_free(r->starts);
+}

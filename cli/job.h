@@ -1,0 +1,77 @@
+/*
+ * Commands: one for each worker at a time, in a process group of its own.
+ *
+ *   RUNNING   the command has not ended
+ *   LEAVING   it has, but others of its group have not: they are asked to end, and the key is
+ *             held until they have. Who wants to outlive the command leaves its group (setsid)
+ */
+#ifndef CLI_JOB_H
+#define CLI_JOB_H
+
+#include <sys/types.h>
+#include <wq/queue.h>
+
+#include "cli/run.h"
+
+enum job_state { JOB_FREE, JOB_RUNNING, JOB_LEAVING };
+
+struct job {
+	enum job_state state;
+	uint32_t worker; /* from 1 */
+	wq_item item;
+	char *key; /* our copy of it, with a NUL */
+	size_t len;
+	pid_t pid;  /* and the group */
+	int status; /* as waitpid() tells it */
+	int64_t began_ns, ended_ns;
+	int64_t queued_ns; /* how long it was in line */
+	int64_t next_ns;   /* when something is to be done about it; WQ_NEVER */
+	uint32_t merged;   /* adds that this attempt answers, beside the first */
+	bool terminated;   /* SIGTERM was sent */
+	bool killed;       /* SIGKILL was sent */
+	bool timed_out;
+	bool stopped; /* ended by us because the run stops, or the key was cancelled: no failure */
+	bool captured;
+	struct capture out, err;
+	struct text env;  /* "WQ_KEY=..." and so on */
+	struct text args; /* all arguments, each with its NUL */
+	char **argv, **envp;
+};
+
+/* Where is the command? 0, or EXIT_NOT_FOUND, EXIT_NOT_EXEC after a message. */
+int job_find_command(struct run *r);
+/* Start commands while there are keys and workers for them. */
+void job_start_all(struct run *r);
+/* When that can go on, or something is due with a running one; WQ_NEVER: not by itself. */
+int64_t job_next_ns(struct run *r);
+/* Children have ended. */
+void job_reap(struct run *r);
+/* Time-outs. */
+void job_due(struct run *r);
+/* Ask a command to end; it is killed after that span. */
+void job_terminate(struct run *r, struct job *j, int64_t grace_ns);
+/* End all commands: they have so long before they are killed. 0: at once. */
+void job_terminate_all(struct run *r, int64_t grace_ns);
+/* The one that has this key; NULL: none. */
+struct job *job_of(struct run *r, const void *key, size_t len);
+/* Another rate of starts; 0: none. False: no memory. */
+bool job_set_rate(struct run *r, double rate, int burst);
+void job_release(struct run *r);
+
+/* ---- spawn.c ---- */
+
+/* Start the command for the job's key: 0 or an errno. */
+int spawn(struct run *r, struct job *j);
+/* The words of the command as they would be executed. */
+void spawn_words(struct run *r, struct job *j);
+
+/* ---- settle.c ---- */
+
+/* The attempt is over: what becomes of its key, and who is told. */
+void settle(struct run *r, struct job *j);
+/* A command could not be started at all. */
+void settle_unstarted(struct run *r, struct job *j, int error);
+/* wq_options.dead_letter */
+void settle_dead(void *run, const wq_item *item);
+
+#endif

@@ -1,0 +1,41 @@
+/* The program wq: which command is it? */
+#include <stdio.h>
+#include <string.h>
+#include <wq/version.h>
+
+#include "cli/client.h"
+#include "cli/help.h"
+#include "cli/run.h"
+#include "cli/say.h"
+
+static int help_main(int argc, char **argv)
+{
+	return help(argc > 1 ? argv[1] : NULL);
+}
+
+static const struct {
+	const char *name;
+	int (*main)(int argc, char **argv);
+} commands[] = {
+    {"run", run_main},       {"add", client_main},    {"status", client_main},
+    {"top", client_main},    {"ls", client_main},     {"retry", client_main},
+    {"cancel", client_main}, {"forget", client_main}, {"pause", client_main},
+    {"resume", client_main}, {"set", client_main},    {"wait", client_main},
+    {"drain", client_main},  {"stop", client_main},   {"help", help_main},
+};
+
+int main(int argc, char **argv)
+{
+	if (argc < 2)
+		return usage(NULL, "which command? run, add, status, top, ls ...");
+	if (strcmp(argv[1], "--version") == 0) {
+		printf("wq %s\n", wq_version_string());
+		return EXIT_OK;
+	}
+	if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)
+		return help(NULL);
+	for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++)
+		if (strcmp(argv[1], commands[i].name) == 0)
+			return commands[i].main(argc - 1, argv + 1);
+	return usage(NULL, "%s: there is no such command", shown(argv[1], strlen(argv[1])));
+}

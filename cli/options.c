@@ -1,0 +1,312 @@
+/* The command line of `wq run`. */
+#include "cli/options.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <limits.h>
+#include <sched.h>
+#include <string.h>
+#include <unistd.h>
+#include <wq/pool.h>
+
+#include "cli/parse.h"
+#include "cli/say.h"
+
+enum {
+	BACKOFF = 256,
+	BURST,
+	DEAD,
+	DEBOUNCE,
+	DRY_RUN,
+	GRACE,
+	HTTP,
+	JITTER,
+	KILL_AFTER,
+	LEFTOVER,
+	LINE_BUFFER,
+	LOG,
+	MAX_QUEUE,
+	MAX_WAIT,
+	METRICS_FILE,
+	NAME,
+	NO_PROGRESS,
+	ON_TERM,
+	RATE,
+	RESULTS,
+	RETRIES,
+	SOCKET,
+	SUMMARY,
+	TAG,
+	TIMEOUT,
+};
+
+static const struct option longs[] = {
+    {"arg-file", required_argument, NULL, 'a'},
+    {"backoff", required_argument, NULL, BACKOFF},
+    {"burst", required_argument, NULL, BURST},
+    {"dead", required_argument, NULL, DEAD},
+    {"debounce", required_argument, NULL, DEBOUNCE},
+    {"delimiter", required_argument, NULL, 'd'},
+    {"dry-run", no_argument, NULL, DRY_RUN},
+    {"grace", required_argument, NULL, GRACE},
+    {"help", no_argument, NULL, 'h'},
+    {"http", required_argument, NULL, HTTP},
+    {"jitter", optional_argument, NULL, JITTER},
+    {"jobs", required_argument, NULL, 'j'},
+    {"kill-after", required_argument, NULL, KILL_AFTER},
+    {"leftover", required_argument, NULL, LEFTOVER},
+    {"line-buffer", no_argument, NULL, LINE_BUFFER},
+    {"log", required_argument, NULL, LOG},
+    {"max-queue", required_argument, NULL, MAX_QUEUE},
+    {"max-wait", required_argument, NULL, MAX_WAIT},
+    {"metrics-file", required_argument, NULL, METRICS_FILE},
+    {"name", required_argument, NULL, NAME},
+    {"no-progress", no_argument, NULL, NO_PROGRESS},
+    {"null", no_argument, NULL, '0'},
+    {"on-term", required_argument, NULL, ON_TERM},
+    {"quiet", no_argument, NULL, 'q'},
+    {"rate", required_argument, NULL, RATE},
+    {"results", required_argument, NULL, RESULTS},
+    {"retries", required_argument, NULL, RETRIES},
+    {"socket", required_argument, NULL, SOCKET},
+    {"summary", no_argument, NULL, SUMMARY},
+    {"tag", no_argument, NULL, TAG},
+    {"timeout", required_argument, NULL, TIMEOUT},
+    {"verbose", no_argument, NULL, 'v'},
+    {NULL, 0, NULL, 0},
+};
+
+static uint32_t cpus(void)
+{
+	cpu_set_t set;
+
+	return sched_getaffinity(0, sizeof set, &set) == 0 ? (uint32_t)CPU_COUNT(&set) : 1;
+}
+
+static int bad(const char *option, const char *value, const char *wanted)
+{
+	return usage("run", "--%s %s: %s is wanted", option, shown(value, strlen(value)), wanted);
+}
+
+static int span(const char *option, const char *value, int64_t *ns)
+{
+	return parse_span(value, ns) ? 0 : bad(option, value, "a time like 100ms, 1.5s or 5m");
+}
+
+static int jitter(const char *value, enum wq_jitter *out)
+{
+	static const char *const names[] = {"none", "full", "equal", "decorrelated"};
+
+	if (!value)
+		value = "full";
+	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+		if (strcmp(value, names[i]) == 0) {
+			*out = (enum wq_jitter)i;
+			return 0;
+		}
+	}
+	return bad("jitter", value, "none, full, equal or decorrelated");
+}
+
+static int retries(const char *value, uint32_t *max_attempts)
+{
+	uint64_t n;
+
+	if (strcmp(value, "forever") == 0) {
+		*max_attempts = 0;
+		return 0;
+	}
+	if (!parse_count(value, 0, WQ_FAILURES_MAX - 1, &n))
+		return bad("retries", value, "a number, or forever,");
+	*max_attempts = (uint32_t)n + 1;
+	return 0;
+}
+
+static int on_term(const char *value, bool *drain)
+{
+	*drain = strcmp(value, "drain") == 0;
+	return *drain || strcmp(value, "finish") == 0 ? 0
+	                                              : bad("on-term", value, "finish or drain");
+}
+
+/* An option with a number, which is stored by the caller. */
+static int count(const char *option, const char *value, uint64_t max, uint64_t *n)
+{
+	return parse_count(value, 1, max, n) ? 0 : bad(option, value, "a number from 1");
+}
+
+static int take(struct options *o, int c, char *arg)
+{
+	uint64_t n = 0;
+	int rc = 0;
+
+	switch (c) {
+	case 'a':
+		o->file = arg;
+		break;
+	case '0':
+		o->delimiter = '\0';
+		break;
+	case 'd':
+		if (!parse_char(arg, &o->delimiter))
+			rc = bad("delimiter", arg, "one character, or \\n, \\t, \\0, \\x1f,");
+		break;
+	case 'j':
+		rc = count("jobs", arg, WQ_WORKERS_MAX, &n);
+		o->jobs = (uint32_t)n;
+		break;
+	case 'q':
+		o->quiet = true;
+		break;
+	case 'v':
+		o->verbose = true;
+		break;
+	case BACKOFF:
+		if (!parse_range(arg, &o->backoff_ns, &o->backoff_max_ns))
+			rc = bad("backoff", arg, "a time or a range like 1s..5m");
+		break;
+	case BURST:
+		rc = count("burst", arg, INT_MAX, &n);
+		o->burst = (int)n;
+		break;
+	case DEAD:
+		o->dead = arg;
+		break;
+	case DEBOUNCE:
+		rc = span("debounce", arg, &o->debounce_ns);
+		break;
+	case DRY_RUN:
+		o->dry_run = true;
+		break;
+	case GRACE:
+		rc = span("grace", arg, &o->grace_ns);
+		break;
+	case HTTP:
+		o->http = arg;
+		break;
+	case JITTER:
+		rc = jitter(arg, &o->jitter);
+		break;
+	case KILL_AFTER:
+		rc = span("kill-after", arg, &o->kill_after_ns);
+		break;
+	case LEFTOVER:
+		o->leftover = arg;
+		break;
+	case LINE_BUFFER:
+		o->line_buffer = true;
+		break;
+	case LOG:
+		o->log = arg;
+		break;
+	case MAX_QUEUE:
+		rc = count("max-queue", arg, INT_MAX, &n);
+		o->max_queue = (size_t)n;
+		break;
+	case MAX_WAIT:
+		rc = span("max-wait", arg, &o->max_wait_ns);
+		break;
+	case METRICS_FILE:
+		o->metrics_file = arg;
+		break;
+	case NAME:
+		o->name = arg;
+		if (*arg == '\0' || strlen(arg) > 255)
+			rc = bad("name", arg, "a name of 1 to 255 bytes");
+		break;
+	case NO_PROGRESS:
+		o->progress = false;
+		break;
+	case ON_TERM:
+		rc = on_term(arg, &o->drain_on_term);
+		break;
+	case RATE:
+		if (!parse_rate(arg, &o->rate))
+			rc = bad("rate", arg, "a rate like 50/s, 10/m or 3/h");
+		break;
+	case RESULTS:
+		o->results = arg;
+		break;
+	case RETRIES:
+		rc = retries(arg, &o->max_attempts);
+		break;
+	case SOCKET:
+		o->socket = arg;
+		break;
+	case SUMMARY:
+		o->summary = true;
+		break;
+	case TAG:
+		o->tag = true;
+		break;
+	case TIMEOUT:
+		rc = span("timeout", arg, &o->timeout_ns);
+		break;
+	default:
+		break;
+	}
+	return rc;
+}
+
+/* What each option alone cannot see. */
+static int check(struct options *o, int ncommand)
+{
+	if (ncommand == 0)
+		return usage(
+		    "run", "which command? It stands behind the options: wq run -j4 -- COMMAND {}");
+	if (o->command[0][0] == '\0')
+		return usage("run", "the command is empty");
+	if (o->backoff_ns == 0)
+		return usage("run", "--backoff: a time above 0 is wanted");
+	if (o->burst > 0 && o->rate == 0)
+		return usage("run", "--burst goes with --rate");
+	if (o->max_wait_ns > 0 && o->debounce_ns == 0)
+		return usage("run", "--max-wait goes with --debounce");
+	if (o->results && (o->tag || o->line_buffer))
+		return usage("run",
+		             "--results puts output into files: neither --tag nor --line-buffer "
+		             "goes with it");
+	if (o->quiet && o->verbose)
+		return usage("run", "--quiet and --verbose exclude each other");
+	if (o->burst == 0)
+		o->burst = 1;
+	/* A socket is an input of its own: standard input is read only if it is asked for. */
+	o->no_input = o->socket && !o->file;
+	return 0;
+}
+
+int options_parse(struct options *o, int argc, char **argv)
+{
+	*o = (struct options){
+	    .delimiter = '\n',
+	    .max_queue = 100000,
+	    .jobs = cpus(),
+	    .kill_after_ns = 5 * WQ_SECOND,
+	    .max_attempts = 4,
+	    .backoff_ns = WQ_SECOND,
+	    .backoff_max_ns = 300 * WQ_SECOND,
+	    .progress = true,
+	    .name = "wq",
+	    .grace_ns = 10 * WQ_SECOND,
+	};
+	opterr = 0;
+	for (;;) {
+		int at = optind;
+		int c = getopt_long(argc, argv, "+:0a:d:hj:qv", longs, NULL);
+		int rc;
+
+		if (c < 0)
+			break;
+		if (c == 'h')
+			return -1;
+		if (c == ':')
+			return usage("run", "%s wants a value", argv[at]);
+		if (c == '?')
+			return usage("run", "%s: there is no such option",
+			             shown(argv[at], strlen(argv[at])));
+		if ((rc = take(o, c, optarg)) != 0)
+			return rc;
+	}
+	o->command = argv + optind;
+	return check(o, argc - optind);
+}

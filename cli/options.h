@@ -1,0 +1,42 @@
+/* What `wq run` was told. */
+#ifndef CLI_OPTIONS_H
+#define CLI_OPTIONS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <wq/limiter.h>
+
+struct options {
+	/* where keys come from */
+	const char *file; /* NULL or "-": standard input */
+	bool no_input;    /* a socket alone */
+	char delimiter;
+	size_t max_queue;
+	/* what is run */
+	char **command; /* ends with NULL */
+	uint32_t jobs;
+	bool dry_run;
+	int64_t timeout_ns; /* 0: none */
+	int64_t kill_after_ns;
+	/* when */
+	uint32_t max_attempts; /* 0: for ever */
+	int64_t backoff_ns, backoff_max_ns;
+	enum wq_jitter jitter;
+	double rate; /* starts a second; 0: as they come */
+	int burst;
+	int64_t debounce_ns; /* 0: at once */
+	int64_t max_wait_ns; /* 0: no bound */
+	/* what is shown and kept */
+	bool tag, line_buffer, quiet, verbose, summary, progress;
+	const char *results, *log, *leftover, *dead;
+	/* control */
+	const char *socket, *http, *metrics_file, *name;
+	bool drain_on_term;
+	int64_t grace_ns;
+};
+
+/* 0, or the program's exit status after a message. */
+int options_parse(struct options *o, int argc, char **argv);
+
+#endif

@@ -1,0 +1,19 @@
+/* Durations, rates and the like, as people write them. Each answers false for what it does not know. */
+#ifndef CLI_PARSE_H
+#define CLI_PARSE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* 100ms, 1.5s, 5m, 2h, 1d, also us and ns; a bare number is seconds. */
+bool parse_span(const char *s, int64_t *ns);
+/* 1s..5m; a single one is both ends. */
+bool parse_range(const char *s, int64_t *from_ns, int64_t *to_ns);
+/* 50/s, 3/m, 10/h; a bare number is for each second. More than 0. */
+bool parse_rate(const char *s, double *per_second);
+/* A whole number from min to max. */
+bool parse_count(const char *s, uint64_t min, uint64_t max, uint64_t *n);
+/* One character, or \n \t \0 \\ \x1f. */
+bool parse_char(const char *s, char *c);
+
+#endif

@@ -1,0 +1,207 @@
+/*
+ * One line that is drawn anew ten times a second at most, on standard error, if that is a
+ * terminal. Whoever writes to a terminal has it cleared first.
+ */
+#include "cli/report.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#define DRAW (WQ_SECOND / 10)
+#define SAMPLE (WQ_SECOND / 2)
+
+enum { SAMPLES = 20 }; /* ten seconds */
+
+static struct {
+	bool on, color, drawn;
+	int64_t next_ns;
+	/* Of the last few seconds, for the rate. */
+	uint64_t ended[SAMPLES];
+	int64_t at_ns[SAMPLES];
+	unsigned nsample;
+} progress;
+
+static void clear(void)
+{
+	if (!progress.drawn)
+		return;
+	progress.drawn = false;
+	(void)!write(STDERR_FILENO, "\r\033[K", 4);
+}
+
+void report_open(struct run *r)
+{
+	const char *term = getenv("TERM");
+	const char *no_color = getenv("NO_COLOR");
+
+	progress.on = r->opt->progress && !r->opt->quiet && !r->opt->dry_run &&
+	              isatty(STDERR_FILENO) && !(term && strcmp(term, "dumb") == 0);
+	progress.color = !no_color || *no_color == '\0';
+	progress.next_ns = r->now_ns;
+	if (!progress.on)
+		return;
+	say_before = clear;
+	if (isatty(STDOUT_FILENO))
+		r->out.before = clear;
+	r->err.before = clear;
+}
+
+/* ---- rate ---------------------------------------------------------------- */
+
+static uint64_t ended(const struct run *r)
+{
+	return r->count.attempts - r->running;
+}
+
+static void sample(const struct run *r)
+{
+	unsigned last = (progress.nsample + SAMPLES - 1) % SAMPLES;
+
+	if (progress.nsample > 0 && r->now_ns - progress.at_ns[last] < SAMPLE)
+		return;
+	progress.ended[progress.nsample % SAMPLES] = ended(r);
+	progress.at_ns[progress.nsample % SAMPLES] = r->now_ns;
+	progress.nsample++;
+}
+
+static const struct run *reported;
+
+double report_rate(void)
+{
+	unsigned first = progress.nsample < SAMPLES ? 0 : progress.nsample % SAMPLES;
+	int64_t span;
+
+	if (progress.nsample == 0 || !reported)
+		return 0;
+	span = reported->now_ns - progress.at_ns[first];
+	if (span < SAMPLE / 5)
+		return 0;
+	return (double)(ended(reported) - progress.ended[first]) * 1e9 / (double)span;
+}
+
+/* ---- the line ------------------------------------------------------------ */
+
+static void number(struct text *t, const char *name, uint64_t n, const char *color)
+{
+	if (t->n > 0)
+		text_str(t, "  ");
+	if (n > 0 && color && progress.color)
+		text_print(t, "\033[%sm%" PRIu64 " %s\033[0m", color, n, name);
+	else
+		text_print(t, "%" PRIu64 " %s", n, name);
+}
+
+static size_t width(void)
+{
+	struct winsize w;
+
+	return ioctl(STDERR_FILENO, TIOCGWINSZ, &w) == 0 && w.ws_col > 1 ? w.ws_col - 1u : 79;
+}
+
+/* Of text without characters of more than one byte: no more than fits, escapes not counted. */
+static size_t fitting(const struct text *t, size_t max)
+{
+	size_t seen = 0, i = 0;
+
+	while (i < t->n) {
+		if (t->bytes[i] == '\033') {
+			while (i < t->n && t->bytes[i] != 'm')
+				i++;
+		} else if (seen++ == max) {
+			break;
+		}
+		i++;
+	}
+	return i;
+}
+
+static void draw(const struct run *r)
+{
+	static struct text t;
+	double rate = report_rate();
+	wq_snapshot s;
+	size_t n;
+
+	if (wq_look(r->q, &s) != WQ_OK)
+		return;
+	t.n = 0;
+	number(&t, "done", r->count.done, "32");
+	number(&t, "running", r->running, NULL);
+	number(&t, "queued", s.queued, NULL);
+	number(&t, "waiting", s.waiting, NULL);
+	number(&t, "failed", r->count.failed, "33");
+	if (r->count.dead > 0)
+		number(&t, "dead", r->count.dead, "31");
+	number(&t, "merged", r->count.merged, NULL);
+	text_print(&t, "  %.*f/s", rate < 10 ? 1 : 0, rate);
+	if (r->phase == ENDING && rate > 0) {
+		text_str(&t, "  ends in ");
+		text_span(&t, (int64_t)((double)(s.queued + s.waiting + r->running) / rate * 1e9));
+	}
+	if (r->paused)
+		text_str(&t, "  paused");
+	if (r->phase >= DRAINING)
+		text_str(&t, r->phase == STOPPING ? "  stopping" : "  draining");
+
+	n = fitting(&t, width());
+	(void)!write(STDERR_FILENO, "\r", 1);
+	(void)!write(STDERR_FILENO, t.bytes, n);
+	(void)!write(STDERR_FILENO, "\033[0m\033[K", 7);
+	progress.drawn = true;
+}
+
+void report_turn(struct run *r)
+{
+	reported = r;
+	sample(r);
+	if (!progress.on || r->now_ns < progress.next_ns)
+		return;
+	draw(r);
+	progress.next_ns = r->now_ns + DRAW;
+}
+
+int64_t report_next_ns(const struct run *r)
+{
+	(void)r;
+	return progress.on ? progress.next_ns : WQ_NEVER;
+}
+
+void report_close(struct run *r)
+{
+	clear();
+	progress.on = false;
+	r->out.before = r->err.before = NULL;
+	say_before = NULL;
+}
+
+/* ---- the summary --------------------------------------------------------- */
+
+void report_summary(const struct run *r)
+{
+	const struct counts *c = &r->count;
+	uint64_t there = r->left - r->unread, work = c->given - c->merged - c->refused;
+	struct text t = {0};
+
+	text_print(&t,
+	           "%" PRIu64 " given = %" PRIu64 " merged + %" PRIu64 " refused + %" PRIu64
+	           " to do",
+	           c->given, c->merged, c->refused, work);
+	say("%.*s", (int)t.n, t.bytes);
+	t.n = 0;
+	text_print(&t,
+	           "%" PRIu64 " to do = %" PRIu64 " done + %" PRIu64 " dead + %" PRIu64
+	           " cancelled + %" PRIu64 " left",
+	           work, c->done, c->dead, c->cancelled, there);
+	if (r->unread > 0)
+		text_print(&t, " (and %" PRIu64 " not read)", r->unread);
+	say("%.*s", (int)t.n, t.bytes);
+	t.n = 0;
+	text_print(&t, "%" PRIu64 " attempts, %" PRIu64 " failed, in ", c->attempts, c->failed);
+	text_span(&t, r->now_ns - r->began_ns);
+	say("%.*s", (int)t.n, t.bytes);
+	text_release(&t);
+}

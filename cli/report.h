@@ -1,0 +1,19 @@
+/* Progress on a terminal, and the summary at the end. */
+#ifndef CLI_REPORT_H
+#define CLI_REPORT_H
+
+#include "cli/run.h"
+
+void report_open(struct run *r);
+/* In every turn of the loop. */
+void report_turn(struct run *r);
+/* When it wants the next turn; WQ_NEVER: it shows nothing. */
+int64_t report_next_ns(const struct run *r);
+/* The line of progress goes for good. */
+void report_close(struct run *r);
+/* Says what became of all keys. */
+void report_summary(const struct run *r);
+/* Attempts that ended, a second, of late. */
+double report_rate(void);
+
+#endif

@@ -1,0 +1,14 @@
+/* --results DIR: what the last attempt of each key wrote, in files. */
+#ifndef CLI_RESULTS_H
+#define CLI_RESULTS_H
+
+#include "cli/job.h"
+
+/* Make DIR. False, after a message: it cannot be had. */
+bool results_make(struct run *r);
+/* Files for the command's outputs in fd: 0 or an errno. */
+int results_open(struct run *r, struct job *j, int fd[2]);
+/* The attempt, as the log tells it, beside them. */
+void results_close(struct run *r, const struct job *j, const struct text *line);
+
+#endif

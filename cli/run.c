@@ -1,0 +1,244 @@
+/* `wq run`: everything is set up, the loop turns, everything is told and taken down. */
+#include "cli/run.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "cli/control.h"
+#include "cli/help.h"
+#include "cli/job.h"
+#include "cli/keep.h"
+#include "cli/log.h"
+#include "cli/notify.h"
+#include "cli/report.h"
+#include "cli/results.h"
+#include "cli/source.h"
+#include "cli/web.h"
+
+uint64_t run_units(const struct run *r)
+{
+	const struct counts *c = &r->count;
+
+	return c->given - c->merged - c->refused - c->done - c->dead - c->cancelled;
+}
+
+/* ---- set up -------------------------------------------------------------- */
+
+/* Commands get what we got, so it is raised only where it would not do. */
+static void allow_descriptors(const struct run *r)
+{
+	rlim_t wanted = 64 + 8 * (rlim_t)r->opt->jobs + (r->opt->socket ? 2048 : 0);
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur >= wanted)
+		return;
+	limit.rlim_cur = limit.rlim_max < wanted ? limit.rlim_max : wanted;
+	setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+static bool make_queue(struct run *r)
+{
+	const struct options *o = r->opt;
+	int rc = wq_registry_new(&r->registry);
+
+	if (rc == WQ_OK)
+		rc = wq_new(&r->q,
+		            &(wq_options){
+				.name = o->name,
+				.registry = r->registry,
+				.limiter = wq_limiter_jittered(o->backoff_ns, o->backoff_max_ns,
+		                                               o->jitter, 0),
+				.max_attempts = o->max_attempts,
+				.dead_letter = settle_dead,
+				.dead_ctx = r,
+			    });
+	if (rc != WQ_OK) {
+		say("the queue cannot be made: %s", wq_strerror(rc));
+		return false;
+	}
+	r->began_ns = r->now_ns = wq_now(r->q);
+	return true;
+}
+
+static bool basics(struct run *r)
+{
+	r->null_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	if (r->null_fd < 0 || !loop_open(&r->loop)) {
+		say("%s", strerror(errno));
+		return false;
+	}
+	/* What a command leaves behind becomes our child, so that its end is told. */
+	prctl(PR_SET_CHILD_SUBREAPER, 1);
+	allow_descriptors(r);
+	stream_open(&r->out, &r->loop, STDOUT_FILENO);
+	stream_open(&r->err, &r->loop, STDERR_FILENO);
+	return make_queue(r);
+}
+
+/* Everything that can fail, before the first key is taken. 0 or an exit status. */
+static int set_up(struct run *r)
+{
+	const struct options *o = r->opt;
+	int rc = job_find_command(r);
+
+	if (rc != 0)
+		return rc;
+	/* Signals first: threads that are started later leave them to us. */
+	if (!basics(r) || !stop_watch(r) || !log_open(r) || !keep_open(r) || !web_file_open(r) ||
+	    (o->results && !results_make(r)) || (!o->no_input && !source_open(r)) ||
+	    (o->socket && !control_open(r)) || !web_open(r))
+		return EXIT_TROUBLE;
+	if (o->rate > 0 && !job_set_rate(r, o->rate, o->burst)) {
+		say("--rate: out of memory");
+		return EXIT_TROUBLE;
+	}
+	report_open(r);
+	notify_open(r);
+	notify_ready(r);
+	return 0;
+}
+
+/* ---- the loop ------------------------------------------------------------ */
+
+static int64_t min(int64_t a, int64_t b)
+{
+	return a < b ? a : b;
+}
+
+/* How long nothing can happen by itself. */
+static int64_t idle_span(struct run *r)
+{
+	int64_t next = min(job_next_ns(r), min(report_next_ns(r), notify_next_ns(r)));
+
+	if (source_eager(r) || stop_over(r))
+		return 0;
+	return next == WQ_NEVER ? WQ_NEVER : next - wq_now(r->q);
+}
+
+/* Nobody reads what we write: as if we were asked to stop. */
+static void mind_output(struct run *r)
+{
+	static bool told;
+
+	if (!r->out.closed || told)
+		return;
+	told = true;
+	say("standard output: %s; stopping", strerror(r->out.error));
+	r->trouble = true;
+	r->phase = r->phase < STOPPING ? STOPPING : r->phase;
+}
+
+static void unchoke(struct run *r)
+{
+	if (!r->opt->line_buffer)
+		return;
+	for (uint32_t i = 0; i < r->njob; i++) {
+		struct job *j = r->job[i];
+
+		if (j && j->state != JOB_FREE && j->captured) {
+			capture_choke(&j->out);
+			capture_choke(&j->err);
+		}
+	}
+}
+
+static void turn(struct run *r)
+{
+	r->now_ns = wq_now(r->q);
+	job_due(r);
+	source_pump(r);
+	control_turn(r);
+	job_start_all(r);
+	mind_output(r);
+	unchoke(r);
+	report_turn(r);
+	notify_turn(r);
+}
+
+static void work(struct run *r)
+{
+	while (turn(r), !stop_over(r)) {
+		loop_wait(&r->loop, idle_span(r));
+		r->now_ns = wq_now(r->q);
+	}
+}
+
+/* ---- take down ----------------------------------------------------------- */
+
+static int verdict(const struct run *r)
+{
+	if (r->status != 0)
+		return r->status;
+	if (r->left > 0)
+		return EXIT_LEFT;
+	if (r->count.dead > 0)
+		return EXIT_FAILED;
+	return r->trouble ? EXIT_TROUBLE : EXIT_OK;
+}
+
+static void tell(struct run *r)
+{
+	r->now_ns = wq_now(r->q);
+	stream_finish(&r->out);
+	stream_finish(&r->err);
+	mind_output(r);
+	report_close(r);
+	keep_rest(r);
+	web_file_write(r);
+	log_close(r);
+	if (r->left > 0 && !r->opt->quiet)
+		say("stopped with %" PRIu64 " %s left%s%s", r->left, r->left == 1 ? "key" : "keys",
+		    r->opt->leftover ? ": " : " (--leftover FILE would keep them)",
+		    r->opt->leftover ? r->opt->leftover : "");
+	if (r->opt->summary)
+		report_summary(r);
+}
+
+static void take_down(struct run *r)
+{
+	control_close(r);
+	notify_close(r);
+	web_close();
+	source_close(r);
+	keep_close(r);
+	replace_release(&r->metrics);
+	job_release(r);
+	intake_release(r);
+	if (r->q)
+		wq_free(r->q);
+	if (r->registry)
+		wq_registry_free(r->registry);
+}
+
+int run_main(int argc, char **argv)
+{
+	struct options options;
+	struct run run = {
+	    .opt = &options,
+	    .log_fd = -1,
+	    .dead_fd = -1,
+	    .leftover = {.fd = -1},
+	    .metrics = {.fd = -1},
+	};
+	int rc = options_parse(&options, argc, argv);
+
+	if (rc < 0)
+		return help("run");
+	if (rc > 0)
+		return rc;
+	run.workers = options.jobs;
+	rc = set_up(&run);
+	if (rc == 0) {
+		work(&run);
+		tell(&run);
+		rc = verdict(&run);
+	}
+	take_down(&run);
+	return rc;
+}

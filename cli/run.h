@@ -1,0 +1,127 @@
+/*
+ * `wq run`: one thread, one loop. Keys come in (source.c, control.c), go through the queue
+ * (intake.c), and are worked on by commands (job.c) whose output is passed on (capture.c,
+ * stream.c); what becomes of them is counted, logged and kept (report.c, log.c, keep.c).
+ *
+ *   phase    | keys come in | commands are started for          | ends when
+ *   ---------+--------------+-----------------------------------+------------------------------
+ *   OPEN     | yes          | keys in line                      | the input ends: ENDING
+ *   ENDING   | no           | the same, and retries in time     | nothing is left
+ *   DRAINING | no           | the same; what waits comes at once| nothing is in line or running
+ *   STOPPING | no           | none                              | nothing is running
+ */
+#ifndef CLI_RUN_H
+#define CLI_RUN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <wq.h>
+#include <wq/metrics.h>
+
+#include "cli/capture.h"
+#include "cli/loop.h"
+#include "cli/options.h"
+#include "cli/replace.h"
+#include "cli/say.h"
+#include "cli/stream.h"
+
+enum phase { OPEN, ENDING, DRAINING, STOPPING };
+
+/*
+ * Every key that is given is one unit of work or merges with one:
+ *   given = merged + refused + done + dead + cancelled + what is there
+ */
+struct counts {
+	uint64_t given;
+	uint64_t merged;
+	uint64_t refused; /* too long, or with a NUL */
+	uint64_t done;
+	uint64_t dead;
+	uint64_t cancelled;
+	uint64_t attempts; /* commands that were started */
+	uint64_t failed;   /* of those, that failed */
+};
+
+struct job;
+struct source;
+struct control;
+struct notify;
+
+struct run {
+	const struct options *opt;
+	struct loop loop;
+	wq *q;
+	wq_registry *registry;
+	enum phase phase;
+	struct counts count;
+	int64_t began_ns;
+	int64_t now_ns;  /* renewed for each turn of the loop */
+	int status;      /* EXIT_NOT_FOUND, EXIT_NOT_EXEC: why it stops */
+	bool trouble;    /* something went wrong that keys do not tell: EXIT_TROUBLE */
+	uint64_t left;   /* at the end: keys that are left */
+	uint64_t unread; /* of those, that were never taken from the input */
+
+	/* job.c */
+	struct job **job; /* by worker; NULL: never started */
+	uint32_t njob;    /* room in job */
+	uint32_t workers; /* wanted */
+	uint32_t running;
+	bool paused;
+	wq_limiter *starts;  /* NULL: no rate */
+	int64_t start_at_ns; /* with a rate: when the token that was taken is there; 0: none was */
+	char *path;          /* of the command; NULL: it depends on the key */
+	int null_fd;
+
+	struct stream out, err;
+	void *tally; /* intake.c: merged adds of keys that wait for their attempt */
+
+	struct watch signals;
+	int nsignals; /* that asked to stop */
+
+	int log_fd, dead_fd; /* -1: none */
+	struct replace leftover;
+	struct text rest; /* to be written to it */
+	struct replace metrics;
+
+	struct source *source;   /* NULL: none */
+	struct control *control; /* NULL: none */
+	struct notify *notify;   /* NULL: none */
+};
+
+/* ---- run.c ---- */
+
+int run_main(int argc, char **argv);
+
+/* Units of work that are there, in whatever state; see struct counts. */
+uint64_t run_units(const struct run *r);
+
+/* ---- intake.c ---- */
+
+/*
+ * A key was given; after_ns: no sooner than that, 0: as the options say. Answers what the queue
+ * did; WQ_ESHUTDOWN when no keys are taken any more. Nothing is said.
+ */
+int intake_add(struct run *r, const void *key, size_t len, int64_t after_ns);
+/* The queue has as many keys as it may: nobody reads any more keys for now. */
+bool intake_full(const struct run *r);
+/* How many adds have merged with this one; they are not counted twice. */
+uint32_t intake_merged(struct run *r, const void *key, size_t len);
+/* Takes a key back: the WQ_STATE_ bits that it had, or WQ_ENOTFOUND. */
+int intake_cancel(struct run *r, const void *key, size_t len);
+void intake_release(struct run *r);
+
+/* ---- stop.c ---- */
+
+bool stop_watch(struct run *r);
+/* The input has ended. */
+void stop_ending(struct run *r);
+/* As wq drain does: no more input, and everything is finished. */
+void stop_drain(struct run *r);
+/* As the first signal does. */
+void stop_begin(struct run *r);
+/* Signals as they were when the program began, for the commands. */
+const void *stop_child_mask(void);
+bool stop_over(struct run *r);
+
+#endif

@@ -1,0 +1,181 @@
+/*
+ * What becomes of a key after an attempt:
+ *
+ *   the command                              | the key
+ *   -----------------------------------------+-------------------------------------------
+ *   exit 0                                   | done; once more if it was given meanwhile
+ *   exit 100                                 | dead
+ *   any other exit, a signal, a time-out     | again later; dead after the last attempt
+ *   ended by us, because the run stops       | back to the head of the line: left over
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "cli/control.h"
+#include "cli/job.h"
+#include "cli/keep.h"
+#include "cli/log.h"
+#include "cli/results.h"
+
+enum { EXIT_PERMANENT = 100 };
+
+/* Work that comes back merges with what was given meanwhile: two units become one. */
+static void joins(struct run *r, const struct job *j)
+{
+	int state = wq_state(r->q, j->key, j->len);
+
+	if (state > 0 && state & (WQ_STATE_DIRTY | WQ_STATE_WAITING))
+		r->count.merged++;
+}
+
+static void bury(struct run *r, const struct job *j)
+{
+	r->count.dead++;
+	keep_dead(r, j->key, j->len);
+}
+
+void settle_dead(void *run, const wq_item *item)
+{
+	struct run *r = run;
+
+	r->count.dead++;
+	keep_dead(r, item->key, item->len);
+}
+
+static const char *done(struct run *r, struct job *j)
+{
+	wq_settle(r->q, &j->item, WQ_DONE);
+	r->count.done++;
+	return "done";
+}
+
+static const char *permanent(struct run *r, struct job *j)
+{
+	bury(r, j);
+	wq_settle(r->q, &j->item, WQ_DROP);
+	return "dead";
+}
+
+static const char *back(struct run *r, struct job *j)
+{
+	joins(r, j);
+	wq_requeue(r->q, &j->item, WQ_HEAD);
+	return "stopped";
+}
+
+static const char *retry(struct run *r, struct job *j)
+{
+	int state = wq_state(r->q, j->key, j->len);
+	int rc = wq_retry(r->q, &j->item);
+
+	switch (rc) {
+	case WQ_DEAD:
+		return "dead";
+	case WQ_CANCELLED:
+		r->count.cancelled++;
+		return "cancelled";
+	default:
+		if (state & (WQ_STATE_DIRTY | WQ_STATE_WAITING))
+			r->count.merged++;
+		return "retry";
+	}
+}
+
+static const char *why(const struct job *j, char *text, size_t size)
+{
+	if (j->timed_out)
+		snprintf(text, size, "timed out");
+	else if (WIFSIGNALED(j->status))
+		snprintf(text, size, "was ended by signal %d (%s)", WTERMSIG(j->status),
+		         strsignal(WTERMSIG(j->status)));
+	else
+		snprintf(text, size, "exited with %d", WEXITSTATUS(j->status));
+	return text;
+}
+
+static const char *failed(struct run *r, struct job *j, bool for_good)
+{
+	const char *outcome;
+	uint32_t attempt = j->item.attempts;
+	char reason[100];
+
+	r->count.failed++;
+	outcome = for_good ? permanent(r, j) : retry(r, j);
+	if (strcmp(outcome, "dead") == 0 ? !r->opt->quiet : r->opt->verbose)
+		say("%s: %s in attempt %u%s", shown(j->key, j->len), why(j, reason, sizeof reason),
+		    attempt, strcmp(outcome, "dead") == 0 ? ", and is given up" : "");
+	return outcome;
+}
+
+static void tell_cut(struct run *r, const struct job *j, const struct capture *c)
+{
+	if (!c->error)
+		return;
+	say("%s: part of its output is lost: %s", shown(j->key, j->len), strerror(c->error));
+	r->trouble = true;
+}
+
+/* The worker is free again; who waits for the key is told. */
+static void release(struct run *r, struct job *j, const char *outcome)
+{
+	j->state = JOB_FREE;
+	r->running--;
+	control_settled(r, j->key, j->len, strcmp(outcome, "dead") == 0);
+}
+
+void settle(struct run *r, struct job *j)
+{
+	bool success = WIFEXITED(j->status) && WEXITSTATUS(j->status) == 0 && !j->timed_out;
+	bool for_good = WIFEXITED(j->status) && WEXITSTATUS(j->status) == EXIT_PERMANENT;
+	const char *outcome;
+
+	if (success)
+		outcome = done(r, j);
+	else if (j->stopped)
+		outcome = back(r, j);
+	else
+		outcome = failed(r, j, for_good);
+	if (!r->opt->dry_run) {
+		log_attempt(r, j, outcome);
+		if (j->captured) {
+			tell_cut(r, j, &j->out);
+			tell_cut(r, j, &j->err);
+		}
+	}
+	release(r, j, outcome);
+}
+
+/* Was it this key, or will it be so with all of them? */
+static bool is_of_the_key(const struct run *r, int error)
+{
+	return error == E2BIG || error == ENAMETOOLONG ||
+	       (!r->path && error != EAGAIN && error != ENOMEM);
+}
+
+void settle_unstarted(struct run *r, struct job *j, int error)
+{
+	const char *outcome;
+
+	j->ended_ns = j->began_ns;
+	if (is_of_the_key(r, error)) {
+		r->count.failed++;
+		say("%s: the command cannot be started: %s", shown(j->key, j->len),
+		    strerror(error));
+		outcome = permanent(r, j);
+	} else if (error == EAGAIN || error == ENOMEM || error == EMFILE || error == ENFILE ||
+	           error == ENOSPC) {
+		/* The machine is short of something: later, perhaps. */
+		r->count.failed++;
+		say("%s: the command cannot be started now: %s", shown(j->key, j->len),
+		    strerror(error));
+		outcome = retry(r, j);
+	} else {
+		say("%s cannot be executed any more: %s", r->opt->command[0], strerror(error));
+		r->status = error == ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_EXEC;
+		outcome = back(r, j);
+		stop_begin(r);
+	}
+	release(r, j, outcome);
+}

@@ -1,0 +1,207 @@
+/* Reading of keys. */
+#include "cli/source.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "cli/split.h"
+
+enum { BLOCK = 65536 };
+
+struct source {
+	struct watch watch;
+	struct run *run;
+	struct split split;
+	bool ready; /* something is there to be read, or nobody can tell */
+	bool file;  /* and that is always so */
+	bool ended;
+	size_t at, n; /* of bytes: [at, n) has not been looked at */
+	char bytes[BLOCK];
+};
+
+static void on_ready(struct watch *w, uint32_t events)
+{
+	(void)events;
+	((struct source *)(void *)w)->ready = true;
+}
+
+bool source_open(struct run *r)
+{
+	const char *file = r->opt->file;
+	bool own = file && strcmp(file, "-") != 0;
+	int fd = own ? open(file, O_RDONLY | O_CLOEXEC) : STDIN_FILENO;
+	struct stat st;
+
+	if (fd < 0 || fstat(fd, &st) < 0) {
+		say("%s: %s", own ? file : "standard input", strerror(errno));
+		return false;
+	}
+	if (S_ISDIR(st.st_mode)) {
+		say("%s is a directory: a file with keys is wanted", file);
+		close(fd);
+		return false;
+	}
+
+	struct source *s = grow(NULL, sizeof *s);
+
+	*s = (struct source){
+	    .watch = {.fd = fd, .ready = on_ready},
+	    .run = r,
+	    .split = {.delimiter = r->opt->delimiter},
+	};
+	r->source = s;
+	return true;
+}
+
+/* Without NUL and of a length that the queue takes. */
+static void refuse(struct run *r, enum split_found found, const char *key, size_t len)
+{
+	r->count.given++;
+	r->count.refused++;
+	r->trouble = true;
+	if (found == SPLIT_LONG)
+		say("a key is longer than %d bytes and is left out: %.80s...", WQ_KEY_MAX,
+		    shown(key, 60));
+	else
+		say("a key has a NUL byte, which no command can be given, and is left out "
+		    "(-0: NUL ends a key): %s",
+		    shown(key, len));
+}
+
+static void take(struct run *r, enum split_found found, const char *key, size_t len)
+{
+	int rc;
+
+	if (found != SPLIT_KEY) {
+		refuse(r, found, key, len);
+		return;
+	}
+	rc = intake_add(r, key, len, 0);
+	if (rc < 0) {
+		say("%s: %s", shown(key, len), wq_strerror(rc));
+		r->trouble = true;
+	}
+}
+
+static void end(struct run *r, struct source *s)
+{
+	const char *key;
+	size_t len;
+	enum split_found found = split_end(&s->split, &key, &len);
+
+	if (found != SPLIT_NOTHING)
+		take(r, found, key, len);
+	s->ended = true;
+	loop_forget(&r->loop, &s->watch);
+	stop_ending(r);
+}
+
+/* False: there is nothing to read now. */
+static bool fill(struct run *r, struct source *s)
+{
+	ssize_t n;
+
+	if (!s->ready)
+		return false;
+	n = read(s->watch.fd, s->bytes, BLOCK);
+	s->ready = s->file;
+	if (n < 0 && (errno == EINTR || errno == EAGAIN))
+		return false;
+	if (n < 0) {
+		say("reading keys: %s", strerror(errno));
+		r->trouble = true;
+	}
+	if (n <= 0) {
+		end(r, s);
+		return false;
+	}
+	s->at = 0;
+	s->n = (size_t)n;
+	return true;
+}
+
+void source_pump(struct run *r)
+{
+	struct source *s = r->source;
+	int blocks = 0;
+
+	if (!s || s->ended || r->phase != OPEN)
+		return;
+	while (!intake_full(r)) {
+		const char *key;
+		size_t len;
+		enum split_found found = split_next(&s->split, s->bytes, s->n, &s->at, &key, &len);
+
+		if (found != SPLIT_NOTHING)
+			take(r, found, key, len);
+		else if (blocks++ > 0 || !fill(r, s))
+			break; /* one block a turn: others want to be served, too */
+	}
+	if (s->ended || s->file)
+		return;
+	/* Who is full, or has a block yet, does not want to be told of more. */
+	if (!loop_watch(&r->loop, &s->watch,
+	                intake_full(r) || s->at < s->n || s->ready ? 0 : EPOLLIN))
+		s->file = s->ready = true;
+}
+
+bool source_eager(const struct run *r)
+{
+	const struct source *s = r->source;
+
+	return s && !s->ended && r->phase == OPEN && !intake_full(r) && (s->ready || s->at < s->n);
+}
+
+void source_rest(struct run *r, void (*fn)(struct run *r, const char *key, size_t len))
+{
+	struct source *s = r->source;
+	const char *key;
+	size_t len;
+	int there = 0;
+
+	if (!s || s->ended)
+		return;
+	/* Of a pipe, what is in it now: it may never end. */
+	if (!s->file && ioctl(s->watch.fd, FIONREAD, &there) < 0)
+		there = 0;
+	for (;;) {
+		enum split_found found;
+
+		while ((found = split_next(&s->split, s->bytes, s->n, &s->at, &key, &len)) !=
+		       SPLIT_NOTHING) {
+			if (found == SPLIT_KEY)
+				fn(r, key, len);
+			else
+				refuse(r, found, key, len);
+		}
+		if (!s->file && there <= 0)
+			break;
+
+		ssize_t n = read(s->watch.fd, s->bytes,
+		                 s->file || there > BLOCK ? (size_t)BLOCK : (size_t)there);
+
+		if (n <= 0)
+			break;
+		there -= (int)n;
+		s->at = 0;
+		s->n = (size_t)n;
+	}
+	if (split_end(&s->split, &key, &len) == SPLIT_KEY)
+		fn(r, key, len);
+	s->ended = true;
+}
+
+void source_close(struct run *r)
+{
+	if (!r->source)
+		return;
+	loop_forget(&r->loop, &r->source->watch);
+	text_release(&r->source->split.part);
+	free(r->source);
+	r->source = NULL;
+}

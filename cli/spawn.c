@@ -1,0 +1,195 @@
+/*
+ * How a command is executed: no shell, posix_spawn() (which does not copy the page tables), its
+ * own process group, nothing on its standard input, and signals as we found them.
+ *
+ *   in an argument | becomes
+ *   ---------------+--------------------------------------------
+ *   {}             | the key; without any, it is the last argument
+ *   {#}            | the attempt, from 1
+ *   {%}            | the worker, from 1
+ */
+#include <errno.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/job.h"
+#include "cli/results.h"
+
+extern char **environ;
+
+static void expand(struct text *t, const char *word, const struct job *j)
+{
+	for (const char *open; (open = strchr(word, '{')) != NULL;) {
+		size_t skip = 0;
+
+		text_add(t, word, (size_t)(open - word));
+		if (strncmp(open, "{}", 2) == 0) {
+			text_add(t, j->key, j->len);
+			skip = 2;
+		} else if (strncmp(open, "{#}", 3) == 0) {
+			text_print(t, "%u", j->item.attempts);
+			skip = 3;
+		} else if (strncmp(open, "{%}", 3) == 0) {
+			text_print(t, "%u", j->worker);
+			skip = 3;
+		} else {
+			text_add(t, open, 1);
+			skip = 1;
+		}
+		word = open + skip;
+	}
+	text_add(t, word, strlen(word) + 1);
+}
+
+/* Pointers to the strings that stand one after another; NULL at the end. */
+static size_t point(const struct text *t, char **to)
+{
+	size_t n = 0;
+
+	for (size_t at = 0; at < t->n; at += strlen(t->bytes + at) + 1)
+		to[n++] = t->bytes + at;
+	to[n] = NULL;
+	return n;
+}
+
+void spawn_words(struct run *r, struct job *j)
+{
+	bool named = false;
+	size_t n = 0;
+
+	j->args.n = 0;
+	for (char **word = r->opt->command; *word; word++, n++) {
+		named |= strstr(*word, "{}") != NULL;
+		expand(&j->args, *word, j);
+	}
+	if (!named)
+		text_add(&j->args, j->key, j->len + 1);
+	if (!j->argv)
+		j->argv = grow(NULL, (n + 2) * sizeof *j->argv);
+	point(&j->args, j->argv);
+}
+
+/* What the service manager told us is not for them. */
+static bool is_private(const char *variable)
+{
+	static const char *const names[] = {"WQ_KEY=",        "WQ_ATTEMPT=",   "WQ_WORKER=",
+	                                    "NOTIFY_SOCKET=", "WATCHDOG_PID=", "WATCHDOG_USEC="};
+
+	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+		if (strncmp(variable, names[i], strlen(names[i])) == 0)
+			return true;
+	return false;
+}
+
+/* The first three are this attempt's; the others stay. */
+static void environment(struct job *j)
+{
+	j->env.n = 0;
+	text_str(&j->env, "WQ_KEY=");
+	text_add(&j->env, j->key, j->len + 1);
+	text_print(&j->env, "WQ_ATTEMPT=%u", j->item.attempts);
+	text_add(&j->env, "", 1);
+	text_print(&j->env, "WQ_WORKER=%u", j->worker);
+	text_add(&j->env, "", 1);
+	if (!j->envp) {
+		size_t n = 0, kept = 3;
+
+		while (environ[n])
+			n++;
+		j->envp = grow(NULL, (n + 4) * sizeof *j->envp);
+		for (size_t i = 0; i < n; i++)
+			if (!is_private(environ[i]))
+				j->envp[kept++] = environ[i];
+		j->envp[kept] = NULL;
+	}
+
+	char *own[4];
+
+	point(&j->env, own);
+	memcpy(j->envp, own, 3 * sizeof own[0]);
+}
+
+static int attributes(posix_spawnattr_t *a)
+{
+	short flags = POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK;
+	sigset_t pipe_alone;
+	int rc = posix_spawnattr_init(a);
+
+	if (rc != 0)
+		return rc;
+	sigemptyset(&pipe_alone);
+	sigaddset(&pipe_alone, SIGPIPE);
+	posix_spawnattr_setflags(a, flags);
+	posix_spawnattr_setpgroup(a, 0);
+	posix_spawnattr_setsigdefault(a, &pipe_alone);
+	posix_spawnattr_setsigmask(a, stop_child_mask());
+	return 0;
+}
+
+static int execute(struct run *r, struct job *j, int out, int err)
+{
+	posix_spawn_file_actions_t files;
+	posix_spawnattr_t attr;
+	int rc = posix_spawn_file_actions_init(&files);
+
+	if (rc != 0)
+		return rc;
+	rc = attributes(&attr);
+	if (rc == 0) {
+		rc = posix_spawn_file_actions_adddup2(&files, r->null_fd, STDIN_FILENO);
+		if (rc == 0)
+			rc = posix_spawn_file_actions_adddup2(&files, out, STDOUT_FILENO);
+		if (rc == 0)
+			rc = posix_spawn_file_actions_adddup2(&files, err, STDERR_FILENO);
+		if (rc == 0)
+			rc = r->path
+			         ? posix_spawn(&j->pid, r->path, &files, &attr, j->argv, j->envp)
+			         : posix_spawnp(&j->pid, j->argv[0], &files, &attr, j->argv,
+			                        j->envp);
+		posix_spawnattr_destroy(&attr);
+	}
+	posix_spawn_file_actions_destroy(&files);
+	return rc;
+}
+
+/* Two pipes to us; the command's ends in fd. */
+static int capture_both(struct run *r, struct job *j, int fd[2])
+{
+	const char *tag = r->opt->tag ? j->key : NULL;
+
+	fd[0] = capture_open(&j->out, &r->loop, &r->out, r->opt->line_buffer, tag, j->len);
+	if (fd[0] < 0)
+		return errno;
+	fd[1] = capture_open(&j->err, &r->loop, &r->err, r->opt->line_buffer, tag, j->len);
+	if (fd[1] < 0) {
+		int error = errno;
+
+		close(fd[0]);
+		capture_drop(&j->out);
+		return error;
+	}
+	return 0;
+}
+
+int spawn(struct run *r, struct job *j)
+{
+	int fd[2], rc;
+
+	spawn_words(r, j);
+	environment(j);
+	j->captured = !r->opt->results;
+	rc = j->captured ? capture_both(r, j, fd) : results_open(r, j, fd);
+	if (rc != 0)
+		return rc;
+	rc = execute(r, j, fd[0], fd[1]);
+	close(fd[0]);
+	close(fd[1]);
+	if (rc != 0 && j->captured) {
+		capture_drop(&j->out);
+		capture_drop(&j->err);
+	}
+	return rc;
+}

@@ -1,0 +1,37 @@
+/*
+ * Standard output or error: what is written waits here until the reader takes it, so that a slow
+ * reader holds up nothing but those who write.
+ */
+#ifndef CLI_STREAM_H
+#define CLI_STREAM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "cli/loop.h"
+
+struct chunk;
+
+struct stream {
+	struct watch watch;
+	struct loop *loop;
+	bool file;   /* never makes anyone wait */
+	bool closed; /* nobody reads any more: what is written is dropped */
+	int error;   /* why */
+	struct chunk *first, **last;
+	size_t pending;       /* bytes in memory */
+	void (*before)(void); /* called before something is written; may be NULL */
+};
+
+void stream_open(struct stream *s, struct loop *l, int fd);
+/* The bytes are copied, if they cannot be written at once. */
+void stream_write(struct stream *s, const void *bytes, size_t n);
+/* The first n bytes of a file, which is closed afterwards. */
+void stream_file(struct stream *s, int fd, size_t n);
+/* The reader is behind: write no more for now. */
+bool stream_full(const struct stream *s);
+bool stream_idle(const struct stream *s);
+/* Writes what there is, however long that takes; the descriptor stays open. */
+void stream_finish(struct stream *s);
+
+#endif

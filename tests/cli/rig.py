@@ -1,0 +1,130 @@
+"""What the tests of the program share: the program, a folder, and ways to wait without sleeping.
+
+    python3 NAME.py PROGRAM [--seed N] [--long] [TEST...]
+
+A test waits for what it wants to see (a line, a file, an end), never for a time. PATIENCE is how long
+that may take before it counts as a failure; it is never waited out by a test that passes.
+"""
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+from pathlib import Path
+
+PATIENCE = 60.0 * float(os.environ.get("WQ_TIMEOUT_SCALE", "1"))
+
+program = None
+seed = None
+long = False
+
+
+class Case(unittest.TestCase):
+    """A test with a folder of its own, which is the current one of all it runs."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="wq-test-")
+        self.addCleanup(folder.cleanup)
+        self.dir = Path(folder.name)
+        self.random = random.Random(f"{seed} {self.id()}")
+        self.env = {k: v for k, v in os.environ.items() if not k.startswith("WQ_")}
+        self.env["TMPDIR"] = folder.name
+
+    def wq(self, *args, input="", env=None, **kwargs):
+        """Runs the program to its end: a CompletedProcess with bytes."""
+        if isinstance(input, str):
+            input = input.encode()
+        return subprocess.run([program, *args], input=input, capture_output=True, cwd=self.dir,
+                              env=self.env | (env or {}), timeout=PATIENCE, **kwargs)
+
+    def start(self, *args, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+              env=None, **kwargs):
+        """Starts the program; it is ended with the test."""
+        p = subprocess.Popen([program, *args], stdin=stdin, stdout=stdout, stderr=stderr, cwd=self.dir,
+                             env=self.env | (env or {}), **kwargs)
+        self.addCleanup(self.end, p)
+        return p
+
+    def end(self, p):
+        if p.poll() is None:
+            # Once more and once more: its commands are killed, too.
+            for _ in range(3):
+                p.send_signal(signal.SIGTERM)
+            try:
+                p.wait(PATIENCE)
+            except subprocess.TimeoutExpired:
+                p.kill()
+                p.wait()
+        for f in (p.stdin, p.stdout, p.stderr):
+            if f:
+                try:
+                    f.close()
+                except BrokenPipeError:
+                    pass
+
+    def give(self, p, *keys):
+        """Writes keys, a line each, to a program that was started."""
+        p.stdin.write(b"".join((k.encode() if isinstance(k, str) else k) + b"\n" for k in keys))
+        p.stdin.flush()
+
+    def until(self, condition, what="it"):
+        """Looks until the condition is true; its value."""
+        end = time.monotonic() + PATIENCE
+        while True:
+            value = condition()
+            if value:
+                return value
+            if time.monotonic() > end:
+                self.fail(f"{what} did not happen")
+            os.sched_yield()
+            time.sleep(0.002)  # between two looks; no test relies on how long it is
+
+    def until_file(self, name):
+        return self.until(lambda: (self.dir / name).exists(), f"the file {name}")
+
+    def fifo(self, name):
+        """A pipe with a name, by which a command and a test meet: `read x <NAME` in the command."""
+        os.mkfifo(self.dir / name)
+        return str(self.dir / name)
+
+    def let(self, name):
+        """Lets the command go on that reads from that fifo."""
+        with open(self.dir / name, "w", encoding="ascii") as f:
+            f.write("go\n")
+
+    def script(self, name, text):
+        """An executable shell script; its path."""
+        path = self.dir / name
+        path.write_text("#!/bin/sh\n" + text)
+        path.chmod(0o755)
+        return str(path)
+
+    def lines(self, name):
+        path = self.dir / name
+        return path.read_text(errors="surrogateescape").splitlines() if path.exists() else []
+
+
+def main():
+    """Runs the tests of the file that calls it, and says how many passed."""
+    global program, seed, long
+    args = sys.argv[1:]
+    program = os.path.abspath(args.pop(0))
+    seed = int.from_bytes(os.urandom(4), "little")
+    if "--long" in args:
+        args.remove("--long")
+        long = True
+    if "--seed" in args:
+        at = args.index("--seed")
+        seed = int(args[at + 1])
+        del args[at:at + 2]
+    print(f"seed {seed}", flush=True)
+    result = unittest.main(module="__main__", argv=[sys.argv[0], *args], exit=False, verbosity=2).result
+    bad = len(result.failures) + len(result.errors)
+    good = result.testsRun - bad - len(result.skipped)
+    print(f"{good} passed, {bad} failed")
+    if good == 0 and bad == 0:
+        sys.exit(77)
+    sys.exit(1 if bad else 0)
