@@ -176,7 +176,7 @@ static int capture_both(struct run *r, struct job *j, int fd[2])
 
 int spawn(struct run *r, struct job *j)
 {
-	int fd[2], rc;
+	int fd[2] = {-1, -1}, rc;
 
 	spawn_words(r, j);
 	environment(j);
