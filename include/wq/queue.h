@@ -121,7 +121,7 @@ typedef struct wq_options {
 	 * dead_letter is called and the key is forgotten and done. 0: no maximum.
 	 */
 	uint32_t max_attempts;
-	uint32_t reserved0; /* must be zero */
+	uint32_t within; /* 1: adds may give within_ns; costs 8 bytes a key */
 	/*
 	 * Called in the thread that calls wq_retry(), outside the lock, while the
 	 * item is held still: it may use the queue, but not hand the item back.
@@ -145,7 +145,7 @@ typedef struct wq_options {
  * belongs to the queue in every case, failure included.
  *
  * Returns WQ_OK, or:
- *   WQ_EINVAL    out is NULL; a reserved word is not zero; name too long;
+ *   WQ_EINVAL    out is NULL; a reserved word is not zero; within > 1; name too long;
  *                spin_ns out of range; a clock, allocator or order without
  *                its functions; engine_options without an engine; max_attempts
  *                above WQ_FAILURES_MAX, or with a limiter that counts no failures; a
@@ -232,7 +232,14 @@ typedef struct wq_add_options {
 	int64_t at_ns;         /* or at this time of the queue's clock; 0: not given. Not both */
 	enum wq_policy policy; /* for an add with a delay */
 	uint32_t limited;      /* 1: after as long as the limiter says; no time is given then */
-	uint64_t reserved[6];  /* must be zero */
+	/*
+	 * [WITHIN] > 0: however later adds move it, the copy that waits comes due no later than so
+	 * long after this add. Of several the first counts, until the copy waits no more. With
+	 * WQ_REPLACE, a debounce whose events may never stop. Only where wq_options.within is 1;
+	 * not with WQ_REMIND or `limited`.
+	 */
+	int64_t within_ns;
+	uint64_t reserved[5]; /* must be zero */
 } wq_add_options;
 
 /*
@@ -242,12 +249,19 @@ typedef struct wq_add_options {
  * cancelled and comes back to a time it had before may keep its former place).
  * WQ_NEVER waits until it is moved or cancelled.
  *
+ * A bound by within_ns belongs to the copy that waits: whatever the policy says, of this add or
+ * a later one with or without a bound, limited ones and retries included, it comes due by then.
+ * A copy that waited without one gets it from the first add that gives one, and is moved if it
+ * waited for longer. The bound ends with the wait: when the copy has come due, or was cancelled,
+ * dropped, or absorbed by an add; and wq_reschedule() lifts it. One that would lie behind
+ * WQ_NEVER is none. An add that does not wait needs none, and merges as ever.
+ *
  * options may be NULL: an add now.
  *
  * Returns WQ_WAITING (it waits now), WQ_MOVED or WQ_KEPT (it waited already),
  * WQ_QUEUED, WQ_MERGED or WQ_MARKED as wq_add(), or an error of wq_add(); also
  * WQ_EINVAL: more than one of both times and `limited` given, at_ns < 0, an
- * unknown policy, a reserved word not zero.
+ * unknown policy, a reserved word not zero; within_ns < 0, or > 0 where it may not be given.
  *
  * Blocks: no. Allocates: yes.
  */
@@ -289,7 +303,8 @@ WQ_API int64_t wq_num_requeues_item(wq *q, const wq_item *item);
 
 /*
  * Give a key that waits another time, whatever policy it came with; a time that
- * has passed makes it ready. Nothing is counted as an add.
+ * has passed makes it ready. A bound by within_ns is lifted: later adds may move it beyond, and
+ * give a new one. Nothing is counted as an add.
  *
  * Returns WQ_MOVED, or WQ_ENOTFOUND: it does not wait; WQ_EINVAL (also for
  * due_ns < 0), WQ_ETOOLONG, or WQ_ENOMEM: it keeps its time.

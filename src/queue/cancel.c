@@ -155,6 +155,8 @@ int wq__mem_reschedule(void *state, const void *key, size_t len, int64_t due_ns)
 	if (id)
 		rc = wq__rewait(m, wq__entry_at(m, id), (uint64_t)hash << 32 | id, due_ns,
 		                wq__now(m));
+	if (rc == WQ_MOVED)
+		wq__lift_bound(m, wq__entry_at(m, id));
 	/* It may be due at once, or earlier than the leader sleeps, or never. */
 	wq__tick(m);
 	if (m->flags & WQ__PATIENT)

@@ -58,6 +58,40 @@ static size_t keep(const void *owner, wq__ref *ref, size_t n)
 	return kept;
 }
 
+/* The latest time of a copy that waits; 0: it has none. */
+static int64_t *latest_of(const struct wq__memory *m, struct wq__entry *e)
+{
+	return (int64_t *)(void *)((char *)e + wq__entry_room_offset(wq__entry_len(e)) +
+	                           m->latest_at);
+}
+
+/* A time, or the latest one if that is sooner. */
+static int64_t no_later(int64_t due_ns, int64_t latest_ns)
+{
+	return latest_ns > 0 && latest_ns < due_ns ? latest_ns : due_ns;
+}
+
+/* The bound that an add gives; 0: none, or one that is never up. */
+static int64_t latest(const struct wq__later *l)
+{
+	int64_t at = l->within_ns > 0 ? wq_time_add(l->now_ns, l->within_ns) : WQ_NEVER;
+
+	return at == WQ_NEVER ? 0 : at;
+}
+
+/* Whatever ended its last wait has left the bound. */
+static wq__cold void lift_old_bound(const struct wq__memory *m, struct wq__entry *e)
+{
+	if (!(e->bits & WQ_STATE_WAITING))
+		*latest_of(m, e) = 0;
+}
+
+void wq__lift_bound(const struct wq__memory *m, struct wq__entry *e)
+{
+	if (m->flags & WQ__WITHIN)
+		*latest_of(m, e) = 0;
+}
+
 /* It waits from now on. False: out of memory, and nothing has changed. */
 static bool begin_wait(struct wq__memory *m, struct wq__entry *e, uint64_t slot, int64_t due_ns,
                        int64_t now)
@@ -66,6 +100,8 @@ static bool begin_wait(struct wq__memory *m, struct wq__entry *e, uint64_t slot,
 
 	if (due_ns != WQ_NEVER && wq__agenda_insert(&m->agenda, now, ref) < 0)
 		return false;
+	if (wq__unlikely(m->flags & WQ__WITHIN))
+		lift_old_bound(m, e);
 	wq__entry_set_state(e, wq__entry_state(e) | WQ_STATE_WAITING);
 	e->added_ns = due_ns;
 	m->nwaiting++;
@@ -303,21 +339,64 @@ void wq__drop_waiting(struct wq__memory *m)
 
 /* ---- add_with ------------------------------------------------------------ */
 
-/* A copy waits already. */
-static int merge(struct wq__memory *m, struct wq__entry *e, uint64_t slot, int64_t due_ns,
-                 enum wq_policy policy, int64_t now)
+static wq__cold bool wait_bounded(struct wq__memory *m, struct wq__entry *e, uint64_t slot,
+                                  const struct wq__later *l)
 {
-	int64_t old = e->added_ns;
+	if (!begin_wait(m, e, slot, no_later(l->due_ns, latest(l)), l->now_ns))
+		return false;
+	*latest_of(m, e) = latest(l);
+	return true;
+}
 
-	if (policy == WQ_KEEP || (policy == WQ_MAX && due_ns <= old) ||
-	    ((policy == WQ_MIN || policy == WQ_REMIND) && due_ns >= old))
+/* Its first add that waits. False: out of memory, and nothing has changed. */
+static inline bool wait_first(struct wq__memory *m, struct wq__entry *e, uint64_t slot,
+                              const struct wq__later *l)
+{
+	if (wq__unlikely(l->within_ns > 0))
+		return wait_bounded(m, e, slot, l);
+	return begin_wait(m, e, slot, l->due_ns, l->now_ns);
+}
+
+static int64_t by_policy(enum wq_policy policy, int64_t old_ns, int64_t due_ns)
+{
+	if (policy == WQ_REPLACE)
+		return due_ns;
+	if (policy == WQ_KEEP)
+		return old_ns;
+	return (policy == WQ_MAX) == (due_ns > old_ns) ? due_ns : old_ns;
+}
+
+/* The same with latest times: of the copy's own and the add's the first counts. */
+static wq__cold int merge_bounded(struct wq__memory *m, struct wq__entry *e, uint64_t slot,
+                                  const struct wq__later *l)
+{
+	int64_t bound = *latest_of(m, e) > 0 ? *latest_of(m, e) : latest(l);
+	int64_t due = no_later(by_policy(l->policy, e->added_ns, l->due_ns), bound);
+	int rc = WQ_KEPT;
+
+	if (due != e->added_ns || l->policy == WQ_REPLACE)
+		rc = wq__rewait(m, e, slot, due, l->now_ns);
+	if (rc >= 0)
+		*latest_of(m, e) = bound;
+	return rc;
+}
+
+/* A copy waits already. */
+static int merge(struct wq__memory *m, struct wq__entry *e, uint64_t slot,
+                 const struct wq__later *l)
+{
+	int64_t due = by_policy(l->policy, e->added_ns, l->due_ns);
+
+	if (wq__unlikely(m->flags & WQ__WITHIN))
+		return merge_bounded(m, e, slot, l);
+	if (due == e->added_ns && l->policy != WQ_REPLACE)
 		return WQ_KEPT;
-	return wq__rewait(m, e, slot, due_ns, now);
+	return wq__rewait(m, e, slot, due, l->now_ns);
 }
 
 /* A new entry that waits: the key, or its reminder beside `key`. */
 static int wait_new(struct wq__memory *m, uint32_t hash, const void *key, size_t len,
-                    int64_t due_ns, unsigned apart, uint32_t beside, int64_t now)
+                    const struct wq__later *l, unsigned apart, uint32_t beside)
 {
 	struct wq__entry *e;
 	uint64_t slot;
@@ -335,7 +414,7 @@ static int wait_new(struct wq__memory *m, uint32_t hash, const void *key, size_t
 	e->bits |= (uint8_t)apart;
 	if (wq__table_insert(&m->table, wq__table_seek(&m->table, slot), slot) < 0)
 		goto no_slot;
-	if (!begin_wait(m, e, slot, due_ns, now))
+	if (!wait_first(m, e, slot, l))
 		goto no_wait;
 	if (beside)
 		wq__pair(m, e, wq__entry_at(m, beside));
@@ -353,14 +432,14 @@ no_slot:
 }
 
 /* A key that was only remembered waits from now on, as itself or as its reminder. */
-static int wait_again(struct wq__memory *m, struct wq__entry *e, uint64_t slot, int64_t due_ns,
-                      unsigned apart, int64_t now)
+static int wait_again(struct wq__memory *m, struct wq__entry *e, uint64_t slot,
+                      const struct wq__later *l, unsigned apart)
 {
 	if (wq__full(m))
 		return WQ_EFULL;
 	wq__revive(m, e);
-	if (!begin_wait(m, e, slot, due_ns, now)) {
-		wq__remember(m, e, (uint32_t)slot, now);
+	if (!wait_first(m, e, slot, l)) {
+		wq__remember(m, e, (uint32_t)slot, l->now_ns);
 		return WQ_ENOMEM;
 	}
 	e->bits |= (uint8_t)apart;
@@ -368,35 +447,34 @@ static int wait_again(struct wq__memory *m, struct wq__entry *e, uint64_t slot, 
 }
 
 /* The copy that the policy is about is there. */
-int wq__add_later_known(struct wq__memory *m, struct wq__entry *e, uint64_t slot, int64_t due_ns,
-                        enum wq_policy policy, int64_t now)
+int wq__add_later_known(struct wq__memory *m, struct wq__entry *e, uint64_t slot,
+                        const struct wq__later *l)
 {
 	if (e->bits & WQ_STATE_WAITING)
-		return merge(m, e, slot, due_ns, policy, now);
+		return merge(m, e, slot, l);
 	if (e->bits & (WQ_STATE_QUEUED | WQ_STATE_DIRTY)) {
 		if (e->bits & WQ_STATE_QUEUED && m->order.touch)
 			m->order.touch(m->order.ctx, &e->u.node);
 		return WQ_MERGED;
 	}
 	if (wq__entry_absent(e))
-		return wait_again(m, e, slot, due_ns, 0, now);
-	return begin_wait(m, e, slot, due_ns, now) ? WQ_WAITING : WQ_ENOMEM;
+		return wait_again(m, e, slot, l, 0);
+	return wait_first(m, e, slot, l) ? WQ_WAITING : WQ_ENOMEM;
 }
 
 static int add_later(struct wq__memory *m, uint32_t hash, const void *key, size_t len,
-                     int64_t due_ns, enum wq_policy policy, int64_t now)
+                     const struct wq__later *l)
 {
-	unsigned apart = policy == WQ_REMIND ? WQ__REMINDER : 0;
+	unsigned apart = l->policy == WQ_REMIND ? WQ__REMINDER : 0;
 	uint32_t id = wq__find_copy(m, hash, key, len, apart), other;
 
 	if (id)
-		return wq__add_later_known(m, wq__entry_at(m, id), (uint64_t)hash << 32 | id,
-		                           due_ns, policy, now);
+		return wq__add_later_known(m, wq__entry_at(m, id), (uint64_t)hash << 32 | id, l);
 	other = wq__find_copy(m, hash, key, len, apart ^ WQ__REMINDER);
 	if (other && wq__entry_absent(wq__entry_at(m, other)))
-		return wait_again(m, wq__entry_at(m, other), (uint64_t)hash << 32 | other, due_ns,
-		                  apart, now);
-	return wait_new(m, hash, key, len, due_ns, apart, other, now);
+		return wait_again(m, wq__entry_at(m, other), (uint64_t)hash << 32 | other, l,
+		                  apart);
+	return wait_new(m, hash, key, len, l, apart, other);
 }
 
 /* As long from now as the limiter says: one look-up, if the key is there. */
@@ -407,17 +485,17 @@ static int add_limited(struct wq__memory *m, uint32_t hash, const void *key, siz
 	uint32_t id;
 	struct wq__entry *e = wq__bearer(m, hash, key, len, &id);
 	bool known = e && !wq__entry_apart(e) && policy != WQ_REMIND;
-	int64_t due;
+	struct wq__later l = {.now_ns = now, .policy = policy};
 	int rc;
 
 	wq__ask_begin(m, &ask, e, key, len, now);
-	due = wq_time_add(now, ask.delay_ns);
-	if (due <= now)
+	l.due_ns = wq_time_add(now, ask.delay_ns);
+	if (l.due_ns <= now)
 		rc = known ? wq__add_known_at(m, e, id, now) : wq__add_at(m, hash, key, len, now);
 	else if (known)
-		rc = wq__add_later_known(m, e, (uint64_t)hash << 32 | id, due, policy, now);
+		rc = wq__add_later_known(m, e, (uint64_t)hash << 32 | id, &l);
 	else
-		rc = add_later(m, hash, key, len, due, policy, now);
+		rc = add_later(m, hash, key, len, &l);
 	if (rc < 0) {
 		wq__ask_undo(m, &ask);
 		return rc;
@@ -440,18 +518,20 @@ int wq__mem_add_with(void *state, const void *key, size_t len, const wq_add_opti
 	struct wq__memory *m = state;
 	struct wq__wakes wakes;
 	struct wq__waiter *w;
+	struct wq__later l = {.within_ns = o->within_ns, .policy = o->policy};
 	uint32_t hash = wq__hash_of(m, key, len);
-	int64_t now, due;
+	int64_t now;
 	int rc;
 
 	wq__lock_acquire(&m->lock);
 	now = wq__now(m);
-	due = o->limited ? WQ_NEVER : o->at_ns > 0 ? o->at_ns : wq_time_add(now, o->after_ns);
+	l.due_ns = o->limited ? WQ_NEVER : o->at_ns > 0 ? o->at_ns : wq_time_add(now, o->after_ns);
 	while (m->flags & WQ__TIMED && m->next_due_ns <= now) {
 		wq__promote_all(m);
 		/* That may have taken a while. */
 		now = wq__now(m);
 	}
+	l.now_ns = now;
 	if (m->flags & WQ__SHUT) {
 		wq__metered(m, WQ_ESHUTDOWN);
 		wq__lock_release(&m->lock);
@@ -459,10 +539,10 @@ int wq__mem_add_with(void *state, const void *key, size_t len, const wq_add_opti
 	}
 	if (o->limited)
 		rc = add_limited(m, hash, key, len, o->policy, now);
-	else if (due <= now)
+	else if (l.due_ns <= now)
 		rc = wq__add_at(m, hash, key, len, now);
 	else
-		rc = add_later(m, hash, key, len, due, o->policy, now);
+		rc = add_later(m, hash, key, len, &l);
 	if (m->flags & WQ__METERED) {
 		wq__meter_added(m, rc);
 		if (rc >= 0)

@@ -7,7 +7,8 @@
  *
  * A key without state is kept as long as the limiter remembers something of
  * it: then it stands in the list of remembered keys (remember.c). Behind the
- * key are the order's room and the limiter's.
+ * key are the order's room and the limiter's; a stint, if the queue has a name
+ * (meter.h); and the latest time of a copy that waits, if the queue was made so.
  */
 #ifndef WQ_QUEUE_ENTRY_H
 #define WQ_QUEUE_ENTRY_H

@@ -74,7 +74,10 @@ static int mem_open(wq *q, const wq_options *o, void **state)
 	m->limit_at = (m->room + 7) / 8 * 8;
 	m->limit_room = wq__limiter_room(o->limiter);
 	m->meter_at = m->limit_at + m->limit_room;
-	m->room = m->meter_at + (o->name ? sizeof(struct wq__stint) : 0);
+	m->latest_at = m->meter_at + (o->name ? sizeof(struct wq__stint) : 0);
+	m->room = m->latest_at + (o->within ? sizeof(int64_t) : 0);
+	if (o->within)
+		m->flags |= WQ__WITHIN;
 	if (o->limiter->asks)
 		m->flags |= WQ__ASKS;
 	m->max_attempts = o->max_attempts;

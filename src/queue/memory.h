@@ -77,6 +77,7 @@ enum wq__flags {
 	WQ__ASKS = 512,     /* attempts are the user's own limiter's to say */
 	WQ__METERED = 1024, /* it has a name: count and time */
 	WQ__TICKING = 2048, /* and does so on the real clock */
+	WQ__WITHIN = 4096,  /* copies that wait may have a latest time */
 };
 
 struct wq__memory {
@@ -125,10 +126,11 @@ struct wq__memory {
 	bool fd_readable;                /* L */
 
 	uint64_t max_keys;       /* I: 0: no bound */
-	size_t room;             /* I: the order's and the limiter's bytes beside each key */
+	size_t room;             /* I: bytes behind each key; the order's are the first */
 	size_t limit_at;         /* I: of those, where the limiter's begin, behind the order's */
 	size_t limit_room;       /* I: and how many they are */
 	size_t meter_at;         /* I: where a key's stint is, behind those */
+	size_t latest_at;        /* I: and where its latest time is */
 	struct wq__meter *meter; /* L: NULL without a name */
 	uint32_t max_attempts;   /* I: 0: no maximum */
 	wq_limiter *limiter;     /* I; what is in it, L */
@@ -142,6 +144,14 @@ struct wq__memory {
 struct wq__wakes {
 	uint32_t n;
 	struct wq__waiter *list[WQ__WAKE_MAX];
+};
+
+/* An add that is to wait. */
+struct wq__later {
+	int64_t now_ns;
+	int64_t due_ns;
+	int64_t within_ns; /* and no later than so long from now; 0: no bound */
+	enum wq_policy policy;
 };
 
 /* memory.c */
@@ -181,8 +191,9 @@ void wq__drop_waiting(struct wq__memory *m);
 void wq__unwait(struct wq__memory *m, struct wq__entry *e);
 int wq__rewait(struct wq__memory *m, struct wq__entry *e, uint64_t slot, int64_t due_ns,
                int64_t now);
-int wq__add_later_known(struct wq__memory *m, struct wq__entry *e, uint64_t slot, int64_t due_ns,
-                        enum wq_policy policy, int64_t now);
+void wq__lift_bound(const struct wq__memory *m, struct wq__entry *e);
+int wq__add_later_known(struct wq__memory *m, struct wq__entry *e, uint64_t slot,
+                        const struct wq__later *l);
 struct wq__waiter *wq__lead(struct wq__memory *m);
 void wq__line_up(struct wq__memory *m, struct wq__entry *e, uint32_t id, int64_t now);
 

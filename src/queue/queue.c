@@ -32,7 +32,7 @@ static bool all_zero(const uint64_t *words, size_t n)
 
 static int check_options(const wq_options *o)
 {
-	if (o->reserved0 != 0 || !all_zero(o->reserved, sizeof o->reserved / sizeof o->reserved[0]))
+	if (o->within > 1 || !all_zero(o->reserved, sizeof o->reserved / sizeof o->reserved[0]))
 		return WQ_EINVAL;
 	if (o->name && strnlen(o->name, NAME_MAX_BYTES + 1) > NAME_MAX_BYTES)
 		return WQ_EINVAL;
@@ -70,6 +70,7 @@ static int make(wq **out, const wq_options *o, bool *order_gone)
 	    .limiter = o->limiter,
 	    .dead_letter = o->dead_letter,
 	    .dead_ctx = o->dead_ctx,
+	    .within = o->within,
 	};
 	wq__lock_init(&q->lock);
 	rc = q->engine->open(q, o, &q->state);
@@ -191,11 +192,14 @@ int wq_add_many(wq *q, const wq_key *keys, size_t n, int *outcomes)
 	return q->engine->add_many(q->state, keys, n, outcomes);
 }
 
-static bool add_options_ok(const wq_add_options *o)
+static bool add_options_ok(const wq *q, const wq_add_options *o)
 {
 	if (o->limited > 1 || !all_zero(o->reserved, sizeof o->reserved / sizeof o->reserved[0]))
 		return false;
 	if (o->at_ns < 0 || (o->at_ns > 0) + (o->after_ns != 0) + (o->limited != 0) > 1)
+		return false;
+	if (o->within_ns != 0 &&
+	    (o->within_ns < 0 || !q->within || o->limited || o->policy == WQ_REMIND))
 		return false;
 	return (unsigned)o->policy <= WQ_REMIND;
 }
@@ -204,7 +208,7 @@ int wq_add_with(wq *q, const void *key, size_t len, const wq_add_options *option
 {
 	int rc = check_key(q, key, len);
 
-	if (rc == WQ_OK && options && !add_options_ok(options))
+	if (rc == WQ_OK && options && !add_options_ok(q, options))
 		rc = WQ_EINVAL;
 	if (rc != WQ_OK)
 		return rc;

@@ -31,12 +31,13 @@ static void mark(struct wq__memory *m, struct wq__entry *e, int64_t now)
 static int end_later(struct wq__memory *m, const wq_item *item, struct wq__entry *e, int64_t now,
                      int64_t due_ns, const struct wq__ask *ask)
 {
+	struct wq__later later = {.now_ns = now, .due_ns = due_ns, .policy = WQ_MIN};
 	int rc = WQ_MARKED;
 
 	if (e->bits & WQ_STATE_DIRTY)
 		rc = WQ_MERGED;
 	else if (due_ns > now)
-		rc = wq__add_later_known(m, e, item->slot, due_ns, WQ_MIN, now);
+		rc = wq__add_later_known(m, e, item->slot, &later);
 	if (ask)
 		wq__ask_end(m, ask, rc);
 	/* At once; also if there is no memory to let it wait: it is not lost for that. */

@@ -166,7 +166,7 @@ struct bad {
 	X(add_with_limited_policy, WQ_EINVAL,                                                      \
 	  limited_with(s, (wq_add_options){.limited = 1, .policy = (enum wq_policy)5}))            \
 	X(add_with_limited_reserved, WQ_EINVAL,                                                    \
-	  limited_with(s, (wq_add_options){.limited = 1, .reserved = {0, 0, 0, 0, 0, 1}}))         \
+	  limited_with(s, (wq_add_options){.limited = 1, .reserved = {0, 0, 0, 0, 1}}))            \
 	X(forget_null, WQ_EINVAL, wq_forget(NULL, "a", 1))                                         \
 	X(forget_key_null, WQ_EINVAL, wq_forget(s->q, NULL, 1))                                    \
 	X(forget_too_long, WQ_ETOOLONG, wq_forget(s->q, "a", WQ_KEY_MAX + 1))                      \
@@ -469,7 +469,7 @@ static void limits_of_a_new_queue(void **state)
 	IS(wq_new(&none, &(wq_options){.limiter = wq_limiter_exponential(0, 1)}), WQ_EINVAL);
 	IS(wq_new(&none, &(wq_options){.limiter = wq_limiter_max_wait(NULL, 1)}), WQ_ENOMEM);
 
-	IS(wq_new(&none, &(wq_options){.limiter = own_limiter(&freed), .reserved0 = 1}), WQ_EINVAL);
+	IS(wq_new(&none, &(wq_options){.limiter = own_limiter(&freed), .within = 2}), WQ_EINVAL);
 	IS(freed, 1);
 	IS(wq_new(&none, &(wq_options){.limiter = own_limiter(&freed), .reserved = {0, 1}}),
 	   WQ_EINVAL);

@@ -275,9 +275,13 @@ static wq *open_recorder(void)
 	wq *q = NULL;
 
 	memset(&rec, 0, sizeof rec);
-	IS(wq_new(&q, &(wq_options){.engine = &recorder, .clock = &fixed, .engine_options = &rec}),
+	IS(wq_new(&q, &(wq_options){.engine = &recorder,
+	                            .clock = &fixed,
+	                            .engine_options = &rec,
+	                            .within = 1}),
 	   WQ_OK);
 	assert_non_null(q);
+	IS(rec.options.within, 1);
 	return q;
 }
 
@@ -451,6 +455,9 @@ static void calls_on_time_and_limits_go_through(void **state)
 	IS(rec.add.policy, WQ_MIN);
 	IS(rec.add.after_ns | rec.add.at_ns, 0);
 	o = (wq_add_options){.limited = 1, .policy = WQ_REMIND};
+	REACHES(wq_add_with(q, "abc", 3, &o), "add_with");
+	assert_memory_equal(&rec.add, &o, sizeof o);
+	o = (wq_add_options){.after_ns = 5, .within_ns = 6, .policy = WQ_REPLACE};
 	REACHES(wq_add_with(q, "abc", 3, &o), "add_with");
 	assert_memory_equal(&rec.add, &o, sizeof o);
 	REACHES(wq_reschedule(q, "abc", 3, 4), "reschedule");
