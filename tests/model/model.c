@@ -76,7 +76,8 @@ static void end_life(struct model *m, int key)
 
 static void wait_for(struct model *m, struct model_wait_for *copy, int64_t due_ns)
 {
-	*copy = (struct model_wait_for){due_ns, ++m->turns};
+	copy->due_ns = due_ns;
+	copy->turn = ++m->turns;
 	m->nwaiting++;
 	m->nnever += due_ns == WQ_NEVER;
 }
@@ -199,28 +200,38 @@ static void move(struct model *m, int key, struct model_wait_for *copy, int64_t 
 	come_due(m, m->now_ns);
 }
 
-static int merge(struct model *m, int key, struct model_wait_for *copy, int64_t due_ns,
-                 enum wq_policy policy)
+static int64_t earlier(int64_t a, int64_t b)
 {
-	bool later = due_ns >= copy->due_ns;
+	return a < b ? a : b;
+}
+
+/* Of bounds the first one counts. */
+static int merge(struct model *m, int key, struct model_wait_for *copy, int64_t due_ns,
+                 int64_t latest_ns, enum wq_policy policy)
+{
+	int64_t want = copy->due_ns;
 
 	switch (policy) {
 	case WQ_KEEP:
-		return WQ_KEPT;
+		break;
 	case WQ_REPLACE:
+		want = due_ns;
 		break;
 	case WQ_MAX:
-		if (due_ns <= copy->due_ns)
-			return WQ_KEPT;
+		want = due_ns > want ? due_ns : want;
 		break;
 	case WQ_MIN:
 	case WQ_REMIND:
-		if (later)
-			return WQ_KEPT;
+		want = earlier(due_ns, want);
 		break;
 	}
-	if (due_ns != copy->due_ns)
-		move(m, key, copy, due_ns);
+	if (copy->latest_ns == 0)
+		copy->latest_ns = latest_ns;
+	if (copy->latest_ns > 0)
+		want = earlier(want, copy->latest_ns);
+	if (want == copy->due_ns)
+		return policy == WQ_REPLACE ? WQ_MOVED : WQ_KEPT;
+	move(m, key, copy, want);
 	return WQ_MOVED;
 }
 
@@ -239,23 +250,24 @@ int model_add(struct model *m, int key)
 	return model_enter(m, key, m->now_ns);
 }
 
-int model_add_at(struct model *m, int key, int64_t due_ns, enum wq_policy policy)
+int model_add_at(struct model *m, int key, int64_t due_ns, int64_t latest_ns, enum wq_policy policy)
 {
 	if (due_ns <= m->now_ns)
 		return model_add(m, key);
 	if (m->shut)
 		return WQ_ESHUTDOWN;
 	model_expire(m, key);
-	return model_wait_for(m, key, due_ns, policy);
+	return model_wait_for(m, key, due_ns, latest_ns, policy);
 }
 
-int model_wait_for(struct model *m, int key, int64_t due_ns, enum wq_policy policy)
+int model_wait_for(struct model *m, int key, int64_t due_ns, int64_t latest_ns,
+                   enum wq_policy policy)
 {
 	struct model_key *k = &m->keys[key];
 	struct model_wait_for *copy = policy == WQ_REMIND ? &k->reminder : &k->own;
 
 	if (copy->due_ns > 0)
-		return merge(m, key, copy, due_ns, policy);
+		return merge(m, key, copy, due_ns, latest_ns, policy);
 	if (policy == WQ_REMIND) {
 		if (!room(m))
 			return WQ_EFULL;
@@ -274,7 +286,8 @@ int model_wait_for(struct model *m, int key, int64_t due_ns, enum wq_policy poli
 		new_life(m, key);
 	}
 	k->state |= WQ_STATE_WAITING;
-	wait_for(m, copy, due_ns);
+	copy->latest_ns = latest_ns;
+	wait_for(m, copy, latest_ns > 0 ? earlier(due_ns, latest_ns) : due_ns);
 	return WQ_WAITING;
 }
 
@@ -285,6 +298,7 @@ int model_reschedule(struct model *m, int key, int64_t due_ns)
 
 	if (copy->due_ns == 0)
 		return WQ_ENOTFOUND;
+	copy->latest_ns = 0;
 	if (due_ns != copy->due_ns)
 		move(m, key, copy, due_ns);
 	return WQ_MOVED;

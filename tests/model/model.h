@@ -31,12 +31,13 @@ struct model_key {
 	int64_t readded_ns; /* of the add that made it dirty */
 	struct model_wait_for {
 		int64_t due_ns;
-		uint64_t turn; /* of equal times the smaller goes first */
-	} own, reminder;       /* the copies that wait; due_ns 0: none */
-	bool stirred;          /* a copy of it was ever moved or taken back */
-	bool cancelled;        /* during the hold that it is in */
-	bool last_try;         /* the drain that runs what waits retried it */
-	int64_t idle_since_ns; /* when it was absent last */
+		uint64_t turn;     /* of equal times the smaller goes first */
+		int64_t latest_ns; /* it is moved no further; 0: anywhere */
+	} own, reminder;           /* the copies that wait; due_ns 0: none */
+	bool stirred;              /* a copy of it was ever moved or taken back */
+	bool cancelled;            /* during the hold that it is in */
+	bool last_try;             /* the drain that runs what waits retried it */
+	int64_t idle_since_ns;     /* when it was absent last */
 };
 
 /* How failed keys wait. */
@@ -79,7 +80,8 @@ void model_release(struct model *m);
 
 /* Each answers what the call of that name answers. */
 int model_add(struct model *m, int key);
-int model_add_at(struct model *m, int key, int64_t due_ns, enum wq_policy policy);
+int model_add_at(struct model *m, int key, int64_t due_ns, int64_t latest_ns,
+                 enum wq_policy policy);
 int model_reschedule(struct model *m, int key, int64_t due_ns);
 int model_cancel(struct model *m, int key);
 int model_get(struct model *m, enum model_wait wait, int *key);
@@ -101,9 +103,10 @@ size_t model_live(const struct model *m);          /* keys in whatever state */
 int64_t model_due(const struct model *m, int key); /* as walk shows it */
 int64_t model_deadline(const struct model *m);     /* the earliest due time */
 
-/* What an add does to a key of any state; and one with a delay. */
+/* What an add does to a key of any state; and one with a delay. latest_ns 0: no bound. */
 int model_enter(struct model *m, int key, int64_t since_ns);
-int model_wait_for(struct model *m, int key, int64_t due_ns, enum wq_policy policy);
+int model_wait_for(struct model *m, int key, int64_t due_ns, int64_t latest_ns,
+                   enum wq_policy policy);
 
 /* It was idle for as long as the limiter allows: it is forgotten. Asked before it comes back. */
 void model_expire(struct model *m, int key);

@@ -74,7 +74,7 @@ int model_add_limited(struct model *m, int key, enum wq_policy policy)
 		return WQ_ESHUTDOWN;
 	before = model_requeues(m, key);
 	due = wq_time_add(m->now_ns, when(m, key));
-	rc = model_add_at(m, key, due, policy);
+	rc = model_add_at(m, key, due, 0, policy);
 	if (rc == WQ_EFULL)
 		unask(m, key, before);
 	else if (rc == WQ_MERGED || rc == WQ_KEPT)
@@ -115,7 +115,7 @@ static int retry(struct model *m, int key, uint64_t hold)
 	}
 	if (due <= m->now_ns)
 		model_enter(m, key, m->now_ns);
-	else if (!dirty && model_wait_for(m, key, due, WQ_MIN) == WQ_KEPT)
+	else if (!dirty && model_wait_for(m, key, due, 0, WQ_MIN) == WQ_KEPT)
 		give_back(m, key);
 	return model_done(m, key, hold);
 }
@@ -126,7 +126,7 @@ static int again(struct model *m, int key, uint64_t hold, int64_t after_ns)
 	const struct model_key *k = &m->keys[key];
 
 	if (!m->shut)
-		model_wait_for(m, key, wq_time_add(m->now_ns, after_ns), WQ_MIN);
+		model_wait_for(m, key, wq_time_add(m->now_ns, after_ns), 0, WQ_MIN);
 	else
 		m->dropped += k->state == WQ_STATE_RUNNING;
 	return model_done(m, key, hold);

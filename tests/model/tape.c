@@ -114,6 +114,8 @@ static bool make(struct tape *t, struct side *s)
 	/* A key that an order without remove has yet to pop is not idle. */
 	if (order == MODEL_LIFO)
 		limits &= ~8u;
+	/* A number without an order of its own, or a bit without a limiter: latest times. */
+	s->within = (b & 3) == MODEL_ORDERS || limits & 0x80;
 	s->named = b & 0x20;
 	s->depth = s->adds = 0;
 	s->below = false;
@@ -131,6 +133,7 @@ static bool make(struct tape *t, struct side *s)
 	    .max_keys = bounds[b >> 2 & 7],
 	    .limiter = limits_make(limits, plain, &alone),
 	    .max_attempts = alone.max_attempts,
+	    .within = s->within,
 	    .dead_letter = tape_dead_letter,
 	    .dead_ctx = &s->dying,
 	};

@@ -38,6 +38,7 @@ struct side {
 		int calls;               /* of the callback */
 		bool ok;
 	} dying;
+	bool within;          /* adds may give a latest time */
 	bool named;           /* it has metrics, and tells them */
 	int64_t depth, adds;  /* that it told */
 	bool below;           /* the depth was below 0 */

@@ -28,11 +28,24 @@ static int64_t some_time(struct tape *t, const struct side *s, int key, bool mov
 	return due;
 }
 
-/* The call that says it: as a span or as a time, with options or without. */
-static int add_call(struct tape *t, struct side *s, int key, int64_t due_ns, enum wq_policy policy,
-                    unsigned how)
+/* A bound, always a time of its own: a key may be moved away from it and back. */
+static int64_t some_span(struct tape *t)
 {
-	wq_add_options o = {.policy = policy};
+	static const int shift[] = {GRAIN_BITS, GRAIN_BITS, 26, 30};
+	unsigned b = tape_byte(t);
+	int64_t grain = t->now_ns >> GRAIN_BITS << GRAIN_BITS;
+
+	if (b == 255)
+		return WQ_NEVER;
+	return grain - t->now_ns + ((int64_t)(1 + b % 32) << shift[b / 32 % 4]) + 1 +
+	       t->times++ % ((1 << GRAIN_BITS) - 1);
+}
+
+/* The call that says it: as a span or as a time, with options or without. */
+static int add_call(struct tape *t, struct side *s, int key, int64_t due_ns, int64_t within_ns,
+                    enum wq_policy policy, unsigned how)
+{
+	wq_add_options o = {.policy = policy, .within_ns = within_ns};
 	size_t len;
 	const void *bytes = keys_bytes(key, &len);
 	unsigned char *copy = malloc(len > 0 ? len : 1);
@@ -46,7 +59,7 @@ static int add_call(struct tape *t, struct side *s, int key, int64_t due_ns, enu
 		o.after_ns = after_ns;
 	else
 		o.at_ns = due_ns;
-	if (policy == WQ_MIN && how & 2)
+	if (policy == WQ_MIN && how & 2 && within_ns == 0)
 		rc = how & 1 ? wq_add_after(s->q, copy, len, after_ns)
 		             : wq_add_at(s->q, copy, len, due_ns);
 	else
@@ -61,14 +74,16 @@ static bool add_later(struct tape *t, struct side *s, int key, enum wq_policy po
 	const struct model_key *k = &s->m.keys[key];
 	bool waits = policy == WQ_REMIND ? k->reminder.due_ns > 0 : k->own.due_ns > 0;
 	int64_t due = some_time(t, s, key, waits);
+	int64_t within = s->within && policy != WQ_REMIND && how & 8 ? some_span(t) : 0;
+	int64_t latest = within > 0 && within != WQ_NEVER ? t->now_ns + within : 0;
 
 	/* The very time that it waits for is no move. */
 	if (waits && how % 8 == 7)
 		due = policy == WQ_REMIND ? k->reminder.due_ns : k->own.due_ns;
 
-	int want = model_add_at(&s->m, key, due, policy);
+	int want = model_add_at(&s->m, key, due, latest, policy);
 
-	SAME("answer", add_call(t, s, key, due, policy, how), want);
+	SAME("answer", add_call(t, s, key, due, within, policy, how), want);
 	return true;
 }
 
@@ -95,9 +110,9 @@ bool op_later_burst(struct tape *t, struct side *s)
 		if (k->stirred || (policy == WQ_REMIND ? k->reminder.due_ns : k->own.due_ns) > 0)
 			due += 1 + t->times++ % ((1 << GRAIN_BITS) - 1);
 
-		int want = model_add_at(&s->m, key, due, policy);
+		int want = model_add_at(&s->m, key, due, 0, policy);
 
-		SAME("answer", add_call(t, s, key, due, policy, (unsigned)i), want);
+		SAME("answer", add_call(t, s, key, due, 0, policy, (unsigned)i), want);
 	}
 	return true;
 }

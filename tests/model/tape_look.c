@@ -280,9 +280,10 @@ bool op_fd(struct tape *t, struct side *s)
 bool op_bad(struct tape *t, struct side *s)
 {
 	wq_item zero = {0};
+	wq_add_options o = {.after_ns = 1};
 	int rc;
 
-	switch (tape_byte(t) % 6) {
+	switch (tape_byte(t) % 9) {
 	case 0:
 		SAME("too long", wq_add(s->q, "", WQ_KEY_MAX + 1), WQ_ETOOLONG);
 		break;
@@ -303,6 +304,19 @@ bool op_bad(struct tape *t, struct side *s)
 		break;
 	case 5:
 		SAME("max 0", wq_get_many(s->q, &zero, sizeof zero, 0, WQ_NOWAIT), WQ_EINVAL);
+		break;
+	case 6:
+		o.within_ns = -1;
+		SAME("within < 0", wq_add_with(s->q, "", 0, &o), WQ_EINVAL);
+		break;
+	case 7:
+		o = (wq_add_options){.within_ns = 1, .policy = WQ_REMIND};
+		SAME("a reminder within", wq_add_with(s->q, "", 0, &o), WQ_EINVAL);
+		break;
+	case 8:
+		o.within_ns = 1;
+		if (!s->within)
+			SAME("within", wq_add_with(s->q, "", 0, &o), WQ_EINVAL);
 		break;
 	}
 	return true;
