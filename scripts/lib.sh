@@ -3,12 +3,17 @@
 # Shared by the scripts of this folder; sourced, not run.
 #
 # Goes to the root of the repository, and knows how to get the tools: on Debian
-# and Ubuntu missing packages are installed (as root, or through sudo), on
-# other systems they are named and the script ends.
+# and Ubuntu missing packages are installed (as root, or through sudo), or only
+# unpacked below build/ if they would start a service; on other systems they are
+# named and the script ends.
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cd "$root"
+
+# Where programs are that were unpacked, not installed.
+tools=$root/build/tools
+PATH=$PATH:$tools/usr/bin
 
 cpus=$(nproc 2>/dev/null || echo 1)
 
@@ -63,17 +68,53 @@ is_debian() {
 	(. /etc/os-release && case " ${ID:-} ${ID_LIKE:-} " in *" debian "* | *" ubuntu "*) true ;; *) false ;; esac)
 }
 
-apt_install() {
-	local as_root=()
-	if [ "$(id -u)" != 0 ]; then
-		command -v sudo >/dev/null 2>&1 || return 1
-		as_root=(sudo)
+as_root() {
+	if [ "$(id -u)" = 0 ]; then
+		"$@"
+	else
+		command -v sudo >/dev/null 2>&1 && sudo "$@"
 	fi
+}
+
+apt_install() {
 	echo "Installing: $*"
 	# Without fresh lists the install may still succeed.
-	"${as_root[@]}" apt-get update -qq </dev/null >/dev/null || true
-	"${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq \
+	as_root apt-get update -qq </dev/null >/dev/null || true
+	as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq \
 		-o Dpkg::Use-Pty=0 --no-install-recommends "$@" </dev/null >/dev/null
+}
+
+# starts_service <package>: installing it starts a server, and has it start with the machine. Nobody
+# who wants to run our tests has asked for that: such a package is only unpacked.
+starts_service() { [ "$1" = prometheus ]; }
+
+apt_unpack() {
+	local deb
+	echo "Unpacking into ${tools#"$root/"}: $*"
+	rm -rf "$tools/deb"
+	mkdir -p "$tools/deb"
+	(
+		cd "$tools/deb"
+		# apt drops its rights and may find that it cannot write here; it says so and goes on.
+		apt-get download -qq "$@" </dev/null >/dev/null 2>&1 || {
+			as_root apt-get update -qq </dev/null >/dev/null
+			apt-get download -qq "$@" </dev/null >/dev/null
+		}
+	) || return 1
+	for deb in "$tools"/deb/*.deb; do
+		dpkg -x "$deb" "$tools" || return 1
+	done
+	rm -rf "$tools/deb"
+}
+
+# get_packages <package>...
+get_packages() {
+	local package installed=() unpacked=()
+	for package; do
+		if starts_service "$package"; then unpacked+=("$package"); else installed+=("$package"); fi
+	done
+	[ ${#installed[@]} = 0 ] || apt_install "${installed[@]}" || return 1
+	[ ${#unpacked[@]} = 0 ] || apt_unpack "${unpacked[@]}"
 }
 
 # need <tool>...: see to it that they are there.
@@ -86,9 +127,9 @@ need() {
 		fi
 	done
 	[ ${#missing[@]} = 0 ] && return
-	if is_debian && apt_install "${packages[@]}"; then
+	if is_debian && get_packages "${packages[@]}"; then
 		for tool in "${missing[@]}"; do
-			have "$tool" || die "$tool is still missing after installing $(package_of "$tool")"
+			have "$tool" || die "$tool is still missing after getting $(package_of "$tool")"
 		done
 		return
 	fi
