@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -34,7 +35,8 @@ bool source_open(struct run *r)
 {
 	const char *file = r->opt->file;
 	bool own = file && strcmp(file, "-") != 0;
-	int fd = own ? open(file, O_RDONLY | O_CLOEXEC) : STDIN_FILENO;
+	/* To wait for the other end of a named pipe is the loop's work: signals are heard there. */
+	int fd = own ? open(file, O_RDONLY | O_CLOEXEC | O_NONBLOCK) : STDIN_FILENO;
 	struct stat st;
 
 	if (fd < 0 || fstat(fd, &st) < 0) {
@@ -157,12 +159,22 @@ bool source_eager(const struct run *r)
 	return s && !s->ended && r->phase == OPEN && !intake_full(r) && (s->ready || s->at < s->n);
 }
 
+/* Whoever wrote to it has closed it, and nothing is in it. */
+static bool is_at_end(int fd)
+{
+	struct pollfd p = {.fd = fd, .events = POLLIN};
+	int there;
+
+	return poll(&p, 1, 0) > 0 && ioctl(fd, FIONREAD, &there) == 0 && there == 0;
+}
+
 void source_rest(struct run *r, void (*fn)(struct run *r, const char *key, size_t len))
 {
 	struct source *s = r->source;
 	const char *key;
 	size_t len;
 	int there = 0;
+	bool whole = false;
 
 	if (!s || s->ended)
 		return;
@@ -179,19 +191,23 @@ void source_rest(struct run *r, void (*fn)(struct run *r, const char *key, size_
 			else
 				refuse(r, found, key, len);
 		}
-		if (!s->file && there <= 0)
+		if (!s->file && there <= 0) {
+			whole = is_at_end(s->watch.fd);
 			break;
+		}
 
 		ssize_t n = read(s->watch.fd, s->bytes,
 		                 s->file || there > BLOCK ? (size_t)BLOCK : (size_t)there);
 
+		whole = n == 0;
 		if (n <= 0)
 			break;
 		there -= (int)n;
 		s->at = 0;
 		s->n = (size_t)n;
 	}
-	if (split_end(&s->split, &key, &len) == SPLIT_KEY)
+	/* Before the end of the input the last key may be a part of one, which nobody has given. */
+	if (whole && split_end(&s->split, &key, &len) == SPLIT_KEY)
 		fn(r, key, len);
 	s->ended = true;
 }
