@@ -1,6 +1,8 @@
 /* The program wq: which command is it? */
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 #include <wq/version.h>
 
 #include "cli/client.h"
@@ -24,8 +26,18 @@ static const struct {
     {"drain", client_main},  {"stop", client_main},   {"help", help_main},
 };
 
+/* A file of ours must not become one of the first three, which may have been closed: whoever uses
+ * these gets an error as before. */
+static void occupy(void)
+{
+	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+		if (fcntl(fd, F_GETFD) < 0)
+			(void)!open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+}
+
 int main(int argc, char **argv)
 {
+	occupy();
 	if (argc < 2)
 		return usage(NULL, "which command? run, add, status, top, ls ...");
 	if (strcmp(argv[1], "--version") == 0) {
