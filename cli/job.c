@@ -111,7 +111,7 @@ static struct job *free_worker(struct run *r)
 /* Could one be started, if there is a key for it? */
 static bool may_start(const struct run *r)
 {
-	return r->phase != STOPPING && !r->paused && r->running < r->workers &&
+	return r->phase != STOPPING && !r->paused && !r->crowded && r->running < r->workers &&
 	       !stream_full(&r->out) && !stream_full(&r->err);
 }
 

@@ -32,6 +32,7 @@ struct job {
 	bool timed_out;
 	bool stopped; /* ended by us because the run stops, or the key was cancelled: no failure */
 	bool captured;
+	bool unkept; /* not started, because there is no place for its output: --results */
 	struct capture out, err;
 	struct text env;  /* "WQ_KEY=..." and so on */
 	struct text args; /* all arguments, each with its NUL */

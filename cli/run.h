@@ -68,6 +68,7 @@ struct run {
 	uint32_t workers; /* wanted */
 	uint32_t running;
 	bool paused;
+	bool crowded;        /* the machine has no room for one more until one has ended */
 	wq_limiter *starts;  /* NULL: no rate */
 	int64_t start_at_ns; /* with a rate: when the token that was taken is there; 0: none was */
 	char *path;          /* of the command; NULL: it depends on the key */

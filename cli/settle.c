@@ -122,6 +122,7 @@ static void release(struct run *r, struct job *j, const char *outcome)
 {
 	j->state = JOB_FREE;
 	r->running--;
+	r->crowded = false;
 	control_settled(r, j->key, j->len, strcmp(outcome, "dead") == 0);
 }
 
@@ -147,11 +148,31 @@ void settle(struct run *r, struct job *j)
 	release(r, j, outcome);
 }
 
+/* Processes, memory or descriptors: there may be more of them later. */
+static bool is_shortage(int error)
+{
+	return error == EAGAIN || error == ENOMEM || error == EMFILE || error == ENFILE;
+}
+
 /* Was it this key, or will it be so with all of them? */
 static bool is_of_the_key(const struct run *r, int error)
 {
-	return error == E2BIG || error == ENAMETOOLONG ||
-	       (!r->path && error != EAGAIN && error != ENOMEM);
+	return error == E2BIG || error == ENAMETOOLONG || (!r->path && !is_shortage(error));
+}
+
+/* There is no room for as many commands as are wanted: the next one starts when one has ended. */
+static void make_room(struct run *r, struct job *j, int error)
+{
+	static bool told;
+
+	if (!told)
+		say("there is room for %u commands at once only: %s", r->running - 1,
+		    strerror(error));
+	told = true;
+	r->count.attempts--;
+	back(r, j);
+	release(r, j, "stopped");
+	r->crowded = true;
 }
 
 void settle_unstarted(struct run *r, struct job *j, int error)
@@ -159,16 +180,19 @@ void settle_unstarted(struct run *r, struct job *j, int error)
 	const char *outcome;
 
 	j->ended_ns = j->began_ns;
-	if (is_of_the_key(r, error)) {
+	if (is_shortage(error) && r->running > 1) {
+		make_room(r, j, error);
+		return;
+	}
+	if (is_of_the_key(r, error) && !j->unkept) {
 		r->count.failed++;
 		say("%s: the command cannot be started: %s", shown(j->key, j->len),
 		    strerror(error));
 		outcome = permanent(r, j);
-	} else if (error == EAGAIN || error == ENOMEM || error == EMFILE || error == ENFILE ||
-	           error == ENOSPC) {
-		/* The machine is short of something: later, perhaps. */
+	} else if (is_shortage(error) || j->unkept) {
 		r->count.failed++;
-		say("%s: the command cannot be started now: %s", shown(j->key, j->len),
+		say("%s: %s: %s", shown(j->key, j->len),
+		    j->unkept ? "its results cannot be kept" : "the command cannot be started now",
 		    strerror(error));
 		outcome = retry(r, j);
 	} else {

@@ -115,16 +115,18 @@ static void environment(struct job *j)
 static int attributes(posix_spawnattr_t *a)
 {
 	short flags = POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK;
-	sigset_t pipe_alone;
+	sigset_t ours;
 	int rc = posix_spawnattr_init(a);
 
 	if (rc != 0)
 		return rc;
-	sigemptyset(&pipe_alone);
-	sigaddset(&pipe_alone, SIGPIPE);
+	/* What we ignore. */
+	sigemptyset(&ours);
+	sigaddset(&ours, SIGPIPE);
+	sigaddset(&ours, SIGXFSZ);
 	posix_spawnattr_setflags(a, flags);
 	posix_spawnattr_setpgroup(a, 0);
-	posix_spawnattr_setsigdefault(a, &pipe_alone);
+	posix_spawnattr_setsigdefault(a, &ours);
 	posix_spawnattr_setsigmask(a, stop_child_mask());
 	return 0;
 }
@@ -182,6 +184,7 @@ int spawn(struct run *r, struct job *j)
 	environment(j);
 	j->captured = !r->opt->results;
 	rc = j->captured ? capture_both(r, j, fd) : results_open(r, j, fd);
+	j->unkept = rc != 0 && !j->captured;
 	if (rc != 0)
 		return rc;
 	rc = execute(r, j, fd[0], fd[1]);

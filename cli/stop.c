@@ -100,6 +100,8 @@ static void asked_to_stop(struct run *r)
 		break;
 	case 2:
 		r->phase = STOPPING;
+		if (r->running == 0)
+			break;
 		tell(r, "terminating the commands; once more kills them");
 		job_terminate_all(r, r->opt->grace_ns);
 		break;
@@ -167,6 +169,8 @@ bool stop_watch(struct run *r)
 	/* An ignored SIGCHLD would reap the commands behind our back. */
 	sigaction(SIGCHLD, &fresh, NULL);
 	signal(SIGPIPE, SIG_IGN);
+	/* A file that must not grow any more is an error like others. */
+	signal(SIGXFSZ, SIG_IGN);
 	sigprocmask(SIG_BLOCK, &set, &mask_before);
 	r->signals = (struct watch){
 	    .fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK),
