@@ -18,6 +18,7 @@ enum { SAMPLES = 20 }; /* ten seconds */
 
 static struct {
 	bool on, color, drawn;
+	struct stream *to;
 	int64_t next_ns;
 	/* Of the last few seconds, for the rate. */
 	uint64_t ended[SAMPLES];
@@ -30,7 +31,7 @@ static void clear(void)
 	if (!progress.drawn)
 		return;
 	progress.drawn = false;
-	(void)!write(STDERR_FILENO, "\r\033[K", 4);
+	stream_now(progress.to, "\r\033[K", 4);
 }
 
 void report_open(struct run *r)
@@ -42,9 +43,9 @@ void report_open(struct run *r)
 	              isatty(STDERR_FILENO) && !(term && strcmp(term, "dumb") == 0);
 	progress.color = !no_color || *no_color == '\0';
 	progress.next_ns = r->now_ns;
+	progress.to = &r->err;
 	if (!progress.on)
 		return;
-	say_before = clear;
 	if (isatty(STDOUT_FILENO))
 		r->out.before = clear;
 	r->err.before = clear;
@@ -87,7 +88,7 @@ double report_rate(void)
 
 static void number(struct text *t, const char *name, uint64_t n, const char *color)
 {
-	if (t->n > 0)
+	if (t->n > 1)
 		text_str(t, "  ");
 	if (n > 0 && color && progress.color)
 		text_print(t, "\033[%sm%" PRIu64 " %s\033[0m", color, n, name);
@@ -124,11 +125,11 @@ static void draw(const struct run *r)
 	static struct text t;
 	double rate = report_rate();
 	wq_snapshot s;
-	size_t n;
 
 	if (wq_look(r->q, &s) != WQ_OK)
 		return;
 	t.n = 0;
+	text_str(&t, "\r");
 	number(&t, "done", r->count.done, "32");
 	number(&t, "running", r->running, NULL);
 	number(&t, "queued", s.queued, NULL);
@@ -147,11 +148,10 @@ static void draw(const struct run *r)
 	if (r->phase >= DRAINING)
 		text_str(&t, r->phase == STOPPING ? "  stopping" : "  draining");
 
-	n = fitting(&t, width());
-	(void)!write(STDERR_FILENO, "\r", 1);
-	(void)!write(STDERR_FILENO, t.bytes, n);
-	(void)!write(STDERR_FILENO, "\033[0m\033[K", 7);
-	progress.drawn = true;
+	t.n = fitting(&t, 1 + width());
+	text_str(&t, "\033[0m\033[K");
+	if (stream_now(progress.to, t.bytes, t.n))
+		progress.drawn = true;
 }
 
 void report_turn(struct run *r)
@@ -175,7 +175,6 @@ void report_close(struct run *r)
 	clear();
 	progress.on = false;
 	r->out.before = r->err.before = NULL;
-	say_before = NULL;
 }
 
 /* ---- the summary --------------------------------------------------------- */

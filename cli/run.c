@@ -66,6 +66,13 @@ static bool make_queue(struct run *r)
 	return true;
 }
 
+static struct stream *messages;
+
+static void put_message(const char *line, size_t n)
+{
+	stream_write(messages, line, n);
+}
+
 static bool basics(struct run *r)
 {
 	r->null_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -78,6 +85,8 @@ static bool basics(struct run *r)
 	allow_descriptors(r);
 	stream_open(&r->out, &r->loop, STDOUT_FILENO);
 	stream_open(&r->err, &r->loop, STDERR_FILENO);
+	messages = &r->err;
+	say_to = put_message;
 	return make_queue(r);
 }
 
@@ -182,26 +191,54 @@ static int verdict(const struct run *r)
 	return r->trouble ? EXIT_TROUBLE : EXIT_OK;
 }
 
+/* Readers are waited for; once we were asked to stop, for --grace, and not if we are asked again. */
+static void last_output(struct run *r, int64_t since, int begin)
+{
+	while (!stream_idle(&r->out) || !stream_idle(&r->err)) {
+		int64_t end = r->nsignals > 0 ? since + r->opt->grace_ns : WQ_NEVER;
+
+		r->now_ns = wq_now(r->q);
+		if (r->nsignals > 1 && r->nsignals > begin)
+			end = 0;
+		if (r->now_ns >= end) {
+			stream_drop(&r->out);
+			stream_drop(&r->err);
+			say("nobody reads what is left of the output; it is lost");
+			stream_drop(&r->err);
+			r->trouble = true;
+			return;
+		}
+		notify_turn(r);
+		end = min(end, notify_next_ns(r));
+		loop_wait(&r->loop, end == WQ_NEVER ? WQ_NEVER : end - r->now_ns);
+	}
+}
+
 static void tell(struct run *r)
 {
-	r->now_ns = wq_now(r->q);
-	stream_finish(&r->out);
-	stream_finish(&r->err);
-	mind_output(r);
+	int64_t since = r->now_ns = wq_now(r->q);
+	int begin = r->nsignals;
+
 	report_close(r);
+	/* Before anything that may take long: it is all there is of these keys. */
 	keep_rest(r);
 	web_file_write(r);
 	log_close(r);
+	last_output(r, since, begin);
+	mind_output(r);
+	r->trouble |= r->err.closed;
 	if (r->left > 0 && !r->opt->quiet)
 		say("stopped with %" PRIu64 " %s left%s%s", r->left, r->left == 1 ? "key" : "keys",
 		    r->opt->leftover ? ": " : " (--leftover FILE would keep them)",
 		    r->opt->leftover ? r->opt->leftover : "");
 	if (r->opt->summary)
 		report_summary(r);
+	last_output(r, since, begin);
 }
 
 static void take_down(struct run *r)
 {
+	say_to = NULL;
 	control_close(r);
 	notify_close(r);
 	web_close();

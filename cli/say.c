@@ -10,7 +10,7 @@
 
 enum { MESSAGE_MAX = 2048, SHOWN_MAX = 200 };
 
-void (*say_before)(void);
+void (*say_to)(const char *line, size_t n);
 
 static void put(const char *format, va_list args)
 {
@@ -20,11 +20,10 @@ static void put(const char *format, va_list args)
 
 	n += m < 0 ? 0 : (size_t)m < sizeof line - n - 1 ? (size_t)m : sizeof line - n - 2;
 	line[n++] = '\n';
-	if (say_before)
-		say_before();
-	/* If standard error cannot be written to there is nobody to tell. */
-	if (write(STDERR_FILENO, line, n) < 0)
-		return;
+	if (say_to)
+		say_to(line, n);
+	else if (write(STDERR_FILENO, line, n) < 0)
+		return; /* there is nobody to tell */
 }
 
 void say(const char *format, ...)

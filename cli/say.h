@@ -17,8 +17,8 @@ enum exit_status {
 
 void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* Called before a message is written, to clear the line that it would land in. */
-extern void (*say_before)(void);
+/* Takes the messages from now on; NULL: they are written to standard error, which may wait. */
+extern void (*say_to)(const char *line, size_t n);
 
 /* A message about usage, and where help is to be found; returns EXIT_USAGE. */
 int usage(const char *command, const char *format, ...) __attribute__((format(printf, 2, 3)));

@@ -1,13 +1,16 @@
 /*
  * The descriptor is left as it is: it is shared with other programs, and must not become
- * non-blocking for them. Instead poll() is asked before each write, and a pipe that is ready takes
- * PIPE_BUF bytes without blocking.
+ * non-blocking for them. A pipe or a terminal is opened once more, for us alone. Where that cannot
+ * be done poll() is asked before each write, and a pipe that is ready takes PIPE_BUF bytes without
+ * blocking.
  */
 #include "cli/stream.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -15,7 +18,10 @@
 
 #include "cli/text.h"
 
-enum { FULL = 1 << 20 };
+enum {
+	FULL = 1 << 20,
+	TURN = 64, /* writes before others have their turn */
+};
 
 struct chunk {
 	struct chunk *next;
@@ -26,6 +32,19 @@ struct chunk {
 
 static void on_ready(struct watch *w, uint32_t events);
 
+static void open_again(struct stream *s)
+{
+	char path[32];
+	int fd;
+
+	snprintf(path, sizeof path, "/proc/self/fd/%d", s->watch.fd);
+	fd = open(path, O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	if (fd < 0)
+		return;
+	s->watch.fd = fd;
+	s->own = true;
+}
+
 void stream_open(struct stream *s, struct loop *l, int fd)
 {
 	struct stat st;
@@ -33,13 +52,15 @@ void stream_open(struct stream *s, struct loop *l, int fd)
 	*s = (struct stream){.watch = {.fd = fd, .ready = on_ready}, .loop = l};
 	s->last = &s->first;
 	s->file = fstat(fd, &st) < 0 || S_ISREG(st.st_mode);
+	if (!s->file && (S_ISFIFO(st.st_mode) || isatty(fd)))
+		open_again(s);
 }
 
 static bool writable(const struct stream *s)
 {
 	struct pollfd p = {.fd = s->watch.fd, .events = POLLOUT};
 
-	return s->file || (poll(&p, 1, 0) > 0 && p.revents != 0);
+	return s->file || s->own || (poll(&p, 1, 0) > 0 && p.revents != 0);
 }
 
 static void drop_all(struct stream *s)
@@ -57,13 +78,13 @@ static void drop_all(struct stream *s)
 }
 
 /* How much was written; 0: not now. */
-static size_t put(struct stream *s, const char *bytes, size_t n, bool wait)
+static size_t put(struct stream *s, const char *bytes, size_t n)
 {
 	ssize_t m;
 
-	if (!wait && !writable(s))
+	if (!writable(s))
 		return 0;
-	if (!s->file && n > PIPE_BUF)
+	if (!s->file && !s->own && n > PIPE_BUF)
 		n = PIPE_BUF;
 	if (s->before)
 		s->before();
@@ -75,20 +96,17 @@ static size_t put(struct stream *s, const char *bytes, size_t n, bool wait)
 	if (errno != EAGAIN) {
 		s->closed = true;
 		s->error = errno;
-	} else if (wait) {
-		/* Somebody has made it non-blocking. */
-		poll(&(struct pollfd){.fd = s->watch.fd, .events = POLLOUT}, 1, -1);
 	}
 	return 0;
 }
 
-static size_t put_file(struct stream *s, const struct chunk *c, bool wait)
+static size_t put_file(struct stream *s, const struct chunk *c)
 {
 	char block[65536];
 	size_t want = c->n - c->at < sizeof block ? c->n - c->at : sizeof block;
 	ssize_t n;
 
-	if (!wait && !writable(s))
+	if (!writable(s))
 		return 0;
 	n = pread(c->fd, block, want, (off_t)c->at);
 	if (n <= 0) {
@@ -96,18 +114,17 @@ static size_t put_file(struct stream *s, const struct chunk *c, bool wait)
 		s->error = n < 0 ? errno : EIO;
 		return 0;
 	}
-	return put(s, block, (size_t)n, wait);
+	return put(s, block, (size_t)n);
 }
 
-/* Writes until it would have to wait; with `wait` until nothing is left. */
-static void flush(struct stream *s, bool wait)
+/* Writes until it would have to wait, or others have waited long enough. */
+static void flush(struct stream *s)
 {
-	while (s->first && !s->closed) {
+	for (int turn = 0; s->first && !s->closed && (s->file || turn < TURN); turn++) {
 		struct chunk *c = s->first;
-		size_t n =
-		    c->fd < 0 ? put(s, c->bytes + c->at, c->n - c->at, wait) : put_file(s, c, wait);
+		size_t n = c->fd < 0 ? put(s, c->bytes + c->at, c->n - c->at) : put_file(s, c);
 
-		if (n == 0 && !wait)
+		if (n == 0)
 			break;
 		c->at += n;
 		if (c->fd < 0)
@@ -130,7 +147,7 @@ static void flush(struct stream *s, bool wait)
 static void on_ready(struct watch *w, uint32_t events)
 {
 	(void)events;
-	flush((struct stream *)(void *)w, false);
+	flush((struct stream *)(void *)w);
 }
 
 static void append(struct stream *s, struct chunk *c)
@@ -147,7 +164,7 @@ void stream_write(struct stream *s, const void *bytes, size_t n)
 	struct chunk *c;
 
 	while (!s->first && !s->closed && n > 0) {
-		size_t m = put(s, from, n, false);
+		size_t m = put(s, from, n);
 
 		if (m == 0)
 			break;
@@ -162,7 +179,7 @@ void stream_write(struct stream *s, const void *bytes, size_t n)
 	memcpy(c->bytes, from, n);
 	append(s, c);
 	s->pending += n;
-	flush(s, false);
+	flush(s);
 }
 
 void stream_file(struct stream *s, int fd, size_t n)
@@ -177,7 +194,12 @@ void stream_file(struct stream *s, int fd, size_t n)
 	c->fd = fd;
 	c->n = n;
 	append(s, c);
-	flush(s, false);
+	flush(s);
+}
+
+bool stream_now(struct stream *s, const void *bytes, size_t n)
+{
+	return !s->first && !s->closed && writable(s) && write(s->watch.fd, bytes, n) > 0;
 }
 
 bool stream_full(const struct stream *s)
@@ -190,8 +212,8 @@ bool stream_idle(const struct stream *s)
 	return !s->first;
 }
 
-void stream_finish(struct stream *s)
+void stream_drop(struct stream *s)
 {
-	flush(s, true);
+	drop_all(s);
 	loop_forget(s->loop, &s->watch);
 }

@@ -16,6 +16,7 @@ struct stream {
 	struct watch watch;
 	struct loop *loop;
 	bool file;   /* never makes anyone wait */
+	bool own;    /* the descriptor is ours alone, and does not block */
 	bool closed; /* nobody reads any more: what is written is dropped */
 	int error;   /* why */
 	struct chunk *first, **last;
@@ -31,7 +32,9 @@ void stream_file(struct stream *s, int fd, size_t n);
 /* The reader is behind: write no more for now. */
 bool stream_full(const struct stream *s);
 bool stream_idle(const struct stream *s);
-/* Writes what there is, however long that takes; the descriptor stays open. */
-void stream_finish(struct stream *s);
+/* At once, or not at all if something waits: true, if a part of it was written. */
+bool stream_now(struct stream *s, const void *bytes, size_t n);
+/* Nobody takes what is left: it goes. */
+void stream_drop(struct stream *s);
 
 #endif

@@ -16,6 +16,7 @@ void *grow(void *old, size_t size)
 	void *p = realloc(old, size);
 
 	if (!p) {
+		say_to = NULL;
 		say("out of memory");
 		exit(EXIT_TROUBLE);
 	}
