@@ -270,9 +270,23 @@ static int check(struct options *o, int ncommand)
 		return usage("run", "--quiet and --verbose exclude each other");
 	if (o->burst == 0)
 		o->burst = 1;
+	/* Nothing is run, so nothing is written: --leftover may be the very file of keys. */
+	if (o->dry_run)
+		o->leftover = o->dead = o->log = o->results = o->metrics_file = NULL;
 	/* A socket is an input of its own: standard input is read only if it is asked for. */
 	o->no_input = o->socket && !o->file;
 	return 0;
+}
+
+/* getopt_long() leaves the option's letter if it knows it. */
+static int unknown(const char *word)
+{
+	const char *name = shown(word, strlen(word));
+
+	if (strncmp(word, "--", 2) == 0 && optopt != 0)
+		return usage("run", "%s: this option takes no value", name);
+	return usage("run", "%s: there is no such option, or there are several that begin so",
+	             name);
 }
 
 int options_parse(struct options *o, int argc, char **argv)
@@ -302,8 +316,7 @@ int options_parse(struct options *o, int argc, char **argv)
 		if (c == ':')
 			return usage("run", "%s wants a value", argv[at]);
 		if (c == '?')
-			return usage("run", "%s: there is no such option",
-			             shown(argv[at], strlen(argv[at])));
+			return unknown(argv[at]);
 		if ((rc = take(o, c, optarg)) != 0)
 			return rc;
 	}

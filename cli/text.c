@@ -117,8 +117,10 @@ void text_quoted(struct text *t, const char *word)
 {
 	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 				    "_-+=:,./@%";
+	/* a=b would be an assignment; --a=b is none. */
+	bool assigns = *word != '-' && strchr(word, '=');
 
-	if (*word != '\0' && strspn(word, plain) == strlen(word)) {
+	if (*word != '\0' && !assigns && strspn(word, plain) == strlen(word)) {
 		text_str(t, word);
 		return;
 	}
