@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -81,7 +82,8 @@ void keep_rest(struct run *r)
 		    r->leftover.part ? "; what is left is in " : "",
 		    r->leftover.part ? r->leftover.part : "");
 		r->trouble = true;
-		/* It is all there is of these keys. */
+		/* It is all there is of these keys, and stays. */
+		free(r->leftover.part);
 		r->leftover.part = NULL;
 	}
 }

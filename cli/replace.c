@@ -64,7 +64,8 @@ void replace_write(struct replace *f, const void *bytes, size_t n)
 
 bool replace_commit(struct replace *f)
 {
-	mode_t mask = umask(0);
+	mode_t mask = umask(0), mode = 0666 & ~mask;
+	struct stat st;
 
 	umask(mask);
 	if (f->error) {
@@ -73,8 +74,11 @@ bool replace_commit(struct replace *f)
 	}
 	if (!f->part)
 		return true;
+	/* Who could not read the old one cannot read the new one. */
+	if (stat(f->path, &st) == 0)
+		mode = st.st_mode & 07777;
 	/* To the disk before it is named: after a crash the file is the old one or the new one. */
-	if (fchmod(f->fd, 0666 & ~mask) < 0 || fsync(f->fd) < 0 || rename(f->part, f->path) < 0)
+	if (fchmod(f->fd, mode) < 0 || fsync(f->fd) < 0 || rename(f->part, f->path) < 0)
 		return false;
 	free(f->part);
 	f->part = NULL;
