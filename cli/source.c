@@ -35,17 +35,19 @@ bool source_open(struct run *r)
 {
 	const char *file = r->opt->file;
 	bool own = file && strcmp(file, "-") != 0;
+	const char *name = own ? file : "standard input";
 	/* To wait for the other end of a named pipe is the loop's work: signals are heard there. */
 	int fd = own ? open(file, O_RDONLY | O_CLOEXEC | O_NONBLOCK) : STDIN_FILENO;
 	struct stat st;
 
 	if (fd < 0 || fstat(fd, &st) < 0) {
-		say("%s: %s", own ? file : "standard input", strerror(errno));
+		say("%s: %s", name, strerror(errno));
 		return false;
 	}
 	if (S_ISDIR(st.st_mode)) {
-		say("%s is a directory: a file with keys is wanted", file);
-		close(fd);
+		say("%s is a directory: a file with keys is wanted", name);
+		if (own)
+			close(fd);
 		return false;
 	}
 
@@ -207,8 +209,13 @@ void source_rest(struct run *r, void (*fn)(struct run *r, const char *key, size_
 		s->n = (size_t)n;
 	}
 	/* Before the end of the input the last key may be a part of one, which nobody has given. */
-	if (whole && split_end(&s->split, &key, &len) == SPLIT_KEY)
-		fn(r, key, len);
+	if (split_end(&s->split, &key, &len) == SPLIT_KEY) {
+		if (whole)
+			fn(r, key, len);
+		else
+			say("stopped in the middle of a key, which is left out: %s...",
+			    shown(key, len));
+	}
 	s->ended = true;
 }
 
