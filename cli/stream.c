@@ -103,7 +103,8 @@ static size_t put(struct stream *s, const char *bytes, size_t n)
 static size_t put_file(struct stream *s, const struct chunk *c)
 {
 	char block[65536];
-	size_t want = c->n - c->at < sizeof block ? c->n - c->at : sizeof block;
+	size_t most = s->file ? sizeof block : PIPE_BUF; /* put() takes no more */
+	size_t want = c->n - c->at < most ? c->n - c->at : most;
 	ssize_t n;
 
 	if (!writable(s))
