@@ -251,6 +251,8 @@ void job_terminate_all(struct run *r, int64_t grace_ns)
 			continue;
 		if (j->state == JOB_RUNNING)
 			j->stopped = true;
+		else if (r->now_ns + grace_ns < j->kill_ns)
+			j->kill_ns = r->now_ns + grace_ns;
 		if (!j->killed)
 			job_terminate(r, j, grace_ns);
 	}
@@ -297,6 +299,7 @@ static void command_ended(struct run *r, struct job *j)
 	j->terminated = true;
 	j->killed = false;
 	j->next_ns = r->now_ns + LOOK_AGAIN;
+	j->kill_ns = j->ended_ns + r->opt->kill_after_ns;
 	look_at_group(r, j);
 }
 
@@ -330,16 +333,14 @@ void job_reap(struct run *r)
 /* The group of a command that has ended is asked to go, killed, and given up, in this order. */
 static void leaving_due(struct run *r, struct job *j)
 {
-	int64_t since = r->now_ns - j->ended_ns;
-
-	if (since >= r->opt->kill_after_ns && !j->killed) {
+	if (r->now_ns >= j->kill_ns && !j->killed) {
 		if (!r->opt->quiet)
 			say("%s: what the command left behind is killed", shown(j->key, j->len));
 		signal_group(j, SIGKILL);
 		j->killed = true;
 	}
 	j->next_ns = r->now_ns + LOOK_AGAIN;
-	if (j->killed && since >= r->opt->kill_after_ns + GIVE_UP) {
+	if (j->killed && r->now_ns >= j->kill_ns + GIVE_UP) {
 		say("%s: a process of the command's group %d cannot be ended; it is left alone",
 		    shown(j->key, j->len), (int)j->pid);
 		finish(r, j);

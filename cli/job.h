@@ -26,6 +26,7 @@ struct job {
 	int64_t began_ns, ended_ns;
 	int64_t queued_ns; /* how long it was in line */
 	int64_t next_ns;   /* when something is to be done about it; WQ_NEVER */
+	int64_t kill_ns;   /* LEAVING: when who is left is killed */
 	uint32_t merged;   /* adds that this attempt answers, beside the first */
 	bool terminated;   /* SIGTERM was sent */
 	bool killed;       /* SIGKILL was sent */
@@ -61,7 +62,7 @@ void job_release(struct run *r);
 
 /* ---- spawn.c ---- */
 
-/* Start the command for the job's key: 0 or an errno. */
+/* Start the command for the job's key: 0, an errno, or -errno if its results have no place. */
 int spawn(struct run *r, struct job *j);
 /* The words of the command as they would be executed. */
 void spawn_words(struct run *r, struct job *j);

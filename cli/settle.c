@@ -157,7 +157,7 @@ static bool is_shortage(int error)
 /* Was it this key, or will it be so with all of them? */
 static bool is_of_the_key(const struct run *r, int error)
 {
-	return error == E2BIG || error == ENAMETOOLONG || (!r->path && !is_shortage(error));
+	return error == E2BIG || error == ENAMETOOLONG || !r->path;
 }
 
 /* There is no room for as many commands as are wanted: the next one starts when one has ended. */
@@ -175,31 +175,39 @@ static void make_room(struct run *r, struct job *j, int error)
 	r->crowded = true;
 }
 
+static const char *unstarted(struct run *r, struct job *j, const char *what, int error,
+                             bool for_good)
+{
+	r->count.failed++;
+	say("%s: %s: %s", shown(j->key, j->len), what, strerror(error));
+	return for_good ? permanent(r, j) : retry(r, j);
+}
+
 void settle_unstarted(struct run *r, struct job *j, int error)
 {
 	const char *outcome;
 
 	j->ended_ns = j->began_ns;
+	/* As a shell would tell it. */
+	j->status = W_EXITCODE(error == ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_EXEC, 0);
 	if (is_shortage(error) && r->running > 1) {
 		make_room(r, j, error);
 		return;
 	}
-	if (is_of_the_key(r, error) && !j->unkept) {
-		r->count.failed++;
-		say("%s: the command cannot be started: %s", shown(j->key, j->len),
-		    strerror(error));
-		outcome = permanent(r, j);
-	} else if (is_shortage(error) || j->unkept) {
-		r->count.failed++;
-		say("%s: %s: %s", shown(j->key, j->len),
-		    j->unkept ? "its results cannot be kept" : "the command cannot be started now",
-		    strerror(error));
-		outcome = retry(r, j);
+	if (j->unkept) {
+		outcome = unstarted(r, j, "its results cannot be kept", error, false);
+	} else if (is_shortage(error) || error == ETXTBSY) {
+		outcome = unstarted(r, j, "the command cannot be started now", error, false);
+	} else if (is_of_the_key(r, error)) {
+		outcome = unstarted(r, j, "the command cannot be started", error, true);
 	} else {
 		say("%s cannot be executed any more: %s", r->opt->command[0], strerror(error));
 		r->status = error == ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_EXEC;
 		outcome = back(r, j);
-		stop_begin(r);
+		/* Not even a drain can go on. */
+		r->phase = STOPPING;
 	}
+	if (!j->unkept)
+		log_attempt(r, j, outcome);
 	release(r, j, outcome);
 }
