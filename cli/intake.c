@@ -93,7 +93,8 @@ static int add(struct run *r, const void *key, size_t len, int64_t after_ns)
 	if (o->debounce_ns > 0)
 		return wq_add_with(r->q, key, len,
 		                   &(wq_add_options){.after_ns = o->debounce_ns,
-		                                     .policy = WQ_REPLACE});
+		                                     .policy = WQ_REPLACE,
+		                                     .within_ns = o->max_wait_ns});
 	return wq_add(r->q, key, len);
 }
 

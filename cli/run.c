@@ -57,6 +57,7 @@ static bool make_queue(struct run *r)
 				.max_attempts = o->max_attempts,
 				.dead_letter = settle_dead,
 				.dead_ctx = r,
+				.within = o->max_wait_ns > 0,
 			    });
 	if (rc != WQ_OK) {
 		say("the queue cannot be made: %s", wq_strerror(rc));
