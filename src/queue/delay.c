@@ -366,7 +366,7 @@ static int64_t by_policy(enum wq_policy policy, int64_t old_ns, int64_t due_ns)
 	return (policy == WQ_MAX) == (due_ns > old_ns) ? due_ns : old_ns;
 }
 
-/* The same with latest times: of the copy's own and the add's the first counts. */
+/* A copy waits already, where there are latest times: its own counts before the add's. */
 static wq__cold int merge_bounded(struct wq__memory *m, struct wq__entry *e, uint64_t slot,
                                   const struct wq__later *l)
 {
@@ -381,7 +381,7 @@ static wq__cold int merge_bounded(struct wq__memory *m, struct wq__entry *e, uin
 	return rc;
 }
 
-/* A copy waits already. */
+/* The same in any queue. */
 static int merge(struct wq__memory *m, struct wq__entry *e, uint64_t slot,
                  const struct wq__later *l)
 {

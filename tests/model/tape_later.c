@@ -35,7 +35,7 @@ static int64_t some_span(struct tape *t)
 	unsigned b = tape_byte(t);
 	int64_t grain = t->now_ns >> GRAIN_BITS << GRAIN_BITS;
 
-	if (b == 255)
+	if (b >= 248)
 		return WQ_NEVER;
 	return grain - t->now_ns + ((int64_t)(1 + b % 32) << shift[b / 32 % 4]) + 1 +
 	       t->times++ % ((1 << GRAIN_BITS) - 1);
