@@ -74,7 +74,8 @@ typedef struct wq_http_options {
 
 /*
  * Start to serve. Returns WQ_OK, WQ_EINVAL (NULL, no registry, not an address, an empty name in
- * hosts, a reserved word not zero), WQ_ENOMEM, or WQ_EIO: the address or port cannot be had, errno says why.
+ * hosts, a reserved word not zero), WQ_ENOMEM, or WQ_EIO: the address or port cannot be had, errno
+ * says why.
  */
 WQ_API int wq_http_start(wq_http **out, const wq_http_options *options);
 

@@ -2,7 +2,8 @@
  * A program with queues and a server, told what to do line by line, so that the tests can be real
  * clients. Words are percent-encoded; each line is answered by one that begins with "ok" or "no".
  *
- *   start ADDRESS PORT MAX TIMEOUT HOSTS | starts the server ("-": none given; HOSTS with commas); answers the port
+ *   start ADDRESS PORT MAX TIMEOUT HOSTS
+ *                                   | starts the server ("-": not given; commas in HOSTS); answers the port
  *   stop                            | ends it
  *   queue NAME                      | a queue on the manual clock, which begins at 1000 s
  *   live NAME                       | a queue on the real clock, of which cost is counted
@@ -41,9 +42,9 @@ static wq_manual_clock *clock_of_tests;
 /* ---- what requests cost the queues --------------------------------------------- */
 
 /*
- * Linked with --wrap: the library's own calls come here. The queue looks at its clock as soon as it has its lock;
- * from then until the call returns or shows a key it is taken to be held, by the clock, whether or not
- * the thread runs.
+ * Linked with --wrap: the library's own calls come here. The queue looks at its clock as soon as
+ * it has its lock; from then until the call returns or shows a key it is taken to be held, by the
+ * clock, whether or not the thread runs.
  */
 static _Atomic int64_t held_ns, cost_ns, cost_calls;
 static _Thread_local bool counting;
