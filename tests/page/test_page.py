@@ -112,11 +112,11 @@ class PageTest(unittest.TestCase):
             return e ? e.textContent : null""", queue, selector)
 
     def keys(self, queue, which):
-        """The rows of a list: a list of texts each."""
+        """The rows of a list: a list of texts each. None: the queue is not there, or not yet."""
         return self.js("""const q = [...document.querySelectorAll('.queue')]
             .find((e) => e.querySelector('h2').textContent === arguments[0]);
-            return [...q.querySelectorAll(`table.${arguments[1]} tbody tr:not(.none)`)]
-                .map((r) => [...r.children].map((c) => c.textContent))""", queue, which)
+            return q ? [...q.querySelectorAll(`table.${arguments[1]} tbody tr:not(.none)`)]
+                .map((r) => [...r.children].map((c) => c.textContent)) : null""", queue, which)
 
     def total(self, queue, name):
         return int(self.text(queue, f"[data-total={name}]"))
@@ -260,7 +260,7 @@ class Exact(PageTest):
             fake.key("later", ["waiting"], due_ns=now + 2 * 3600 * 10**9 + 59 * 10**9),
             fake.key("never", ["waiting"])]
         self.serve(lambda: [fake.picture("pods")])
-        rows = self.wait("keys", lambda: dict(r[:2] for r in self.keys("pods", "waiting")))
+        rows = self.wait("keys", lambda: dict(r[:2] for r in self.keys("pods", "waiting") or []))
         self.assertEqual([rows["over"], rows["later"], rows["never"]], ["now", "in 2 h 00 min", "never"])
         self.assertRegex(rows["soon"], r"^in [1-4][0-9]\.[0-9] s$")
 
