@@ -15,7 +15,7 @@ enum {
 	LAST = 16, /* at the end: as much as a pipe holds. Somebody may write to it still */
 };
 
-static int temporary(void)
+int capture_temporary(void)
 {
 	const char *dir = getenv("TMPDIR");
 	struct text path = {0};
@@ -42,7 +42,7 @@ static void spill(struct capture *c)
 	size_t at = 0;
 
 	if (c->spill < 0 && !c->error) {
-		c->spill = temporary();
+		c->spill = capture_temporary();
 		if (c->spill < 0)
 			c->error = errno;
 	}

@@ -44,5 +44,7 @@ void capture_end(struct capture *c);
 /* The command was never started. */
 void capture_drop(struct capture *c);
 void capture_release(struct capture *c);
+/* A file without a name, in $TMPDIR: a descriptor, or -1. */
+int capture_temporary(void);
 
 #endif

@@ -2,7 +2,30 @@
 #ifndef CLI_CLIENT_H
 #define CLI_CLIENT_H
 
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "cli/ask.h"
+
+/* What such a command was told. */
+struct client {
+	const char *command;
+	const char *socket; /* NULL: WQ_SOCKET */
+	bool json, kill, no_wait, null, verbose;
+	const char *state;
+	int64_t after_ns, interval_ns;
+	int64_t timeout_ns; /* -1: none */
+	uint64_t limit;
+	char **args;
+	int nargs;
+	struct ask ask;
+};
+
 /* argv[0] is the command's name. The program's exit status. */
 int client_main(int argc, char **argv);
+
+/* ---- top.c ---- */
+
+int top(struct client *c);
 
 #endif

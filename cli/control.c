@@ -1,21 +1,210 @@
+/* Connections: who is let in, who goes on, and who is told at the end. */
 #include "cli/control.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "cli/await.h"
+#include "cli/conn.h"
+#include "cli/listen.h"
+#include "cli/listing.h"
+
+enum { AT_ONCE = 64, CONNECTIONS = 4000 };
+
+#define ACCEPT_AGAIN (100 * WQ_MILLISECOND)
+
+/* ---- letting in ---------------------------------------------------------- */
+
+/* Commands come first: each needs a few descriptors. */
+static unsigned most(const struct run *r)
+{
+	rlim_t kept = 64 + 8 * (rlim_t)r->workers;
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur >= kept + CONNECTIONS)
+		return CONNECTIONS;
+	return limit.rlim_cur > kept + 16 ? (unsigned)(limit.rlim_cur - kept) : 16;
+}
+
+static void let_in(struct run *r, int fd)
+{
+	struct conn *c = conn_new(r, fd);
+	long user;
+
+	if (!listen_friend(fd, &user)) {
+		conn_refuse(c, "this run is another user's: it takes nothing from user %ld", user);
+		if (!r->opt->quiet)
+			say("socket: user %ld was refused", user);
+	}
+	conn_go(c);
+}
+
+/* False: nobody is there, or nobody can be let in now. */
+static bool accept_one(struct run *r)
+{
+	struct control *ct = r->control;
+	int fd;
+
+	if (ct->n >= most(r))
+		return false;
+	fd = accept4(ct->listener.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	if (fd >= 0) {
+		let_in(r, fd);
+		return true;
+	}
+	if (errno == EINTR || errno == ECONNABORTED)
+		return true;
+	/* No descriptor for it: it stays in line, and we look again later. */
+	if (errno != EAGAIN)
+		ct->accept_at_ns = r->now_ns + ACCEPT_AGAIN;
+	return false;
+}
+
+static void mind_listener(struct run *r)
+{
+	struct control *ct = r->control;
+
+	if (ct->accept_at_ns > 0 && r->now_ns >= ct->accept_at_ns)
+		ct->accept_at_ns = 0;
+	if (ct->listener.fd >= 0)
+		loop_watch(&r->loop, &ct->listener,
+		           ct->accept_at_ns > 0 || ct->n >= most(r) ? 0 : EPOLLIN);
+}
+
+static void on_connect(struct watch *w, uint32_t events)
+{
+	struct control *ct =
+	    (struct control *)(void *)((char *)w - offsetof(struct control, listener));
+	int n = 0;
+
+	(void)events;
+	while (n++ < AT_ONCE && accept_one(ct->run))
+		;
+}
+
+/* ---- turns --------------------------------------------------------------- */
+
 bool control_open(struct run *r)
 {
-	(void)r;
+	struct control *ct;
+	struct stat own;
+	int fd = listen_open(r->opt->socket, &own);
+
+	if (fd < 0)
+		return false;
+	ct = grow(NULL, sizeof *ct);
+	*ct = (struct control){
+	    .run = r,
+	    .listener = {.fd = fd, .ready = on_connect},
+	    .own = own,
+	    .rate = r->opt->rate,
+	    .burst = r->opt->burst,
+	};
+	ct->held_end = &ct->held;
+	r->control = ct;
+	mind_listener(r);
 	return true;
 }
+
+static void resume_held(struct run *r)
+{
+	struct control *ct = r->control;
+
+	/* When the run ends they are told so, full or not. */
+	while (ct->held && (r->phase != OPEN || !intake_full(r))) {
+		struct conn *c = ct->held;
+
+		ct->held = c->next_held;
+		if (!ct->held)
+			ct->held_end = &ct->held;
+		c->held = false;
+		ct->resumed = c;
+		conn_go(c);
+		ct->resumed = NULL;
+	}
+}
+
+static void tell_end(struct run *r)
+{
+	struct conn *next;
+
+	r->control->told = true;
+	for (struct conn *c = r->control->all; c; c = next) {
+		next = c->next;
+		conn_go(c);
+	}
+}
+
 void control_turn(struct run *r)
 {
-	(void)r;
+	if (!r->control)
+		return;
+	resume_held(r);
+	await_turn(r);
+	if (r->phase != OPEN && !r->control->told)
+		tell_end(r);
+	mind_listener(r);
 }
+
+int64_t control_next_ns(const struct run *r)
+{
+	return r->control && r->control->accept_at_ns > 0 ? r->control->accept_at_ns : WQ_NEVER;
+}
+
 void control_settled(struct run *r, const void *key, size_t len, bool dead)
 {
-	(void)r;
-	(void)key;
-	(void)len;
-	(void)dead;
+	if (!r->control)
+		return;
+	listing_settled(r, key, len, dead);
+	await_settled(r, key, len, dead);
 }
+
+/* ---- the end ------------------------------------------------------------- */
+
+static void shut(struct run *r)
+{
+	struct control *ct = r->control;
+
+	if (ct->listener.fd < 0)
+		return;
+	listen_unlink(r->opt->socket, &ct->own);
+	loop_forget(&r->loop, &ct->listener);
+	close(ct->listener.fd);
+	ct->listener.fd = -1;
+}
+
+void control_rest(struct run *r, void (*fn)(struct run *r, const char *key, size_t len))
+{
+	struct control *ct = r->control;
+
+	if (!ct)
+		return;
+	/* Who stands in line may have written already. */
+	while (accept_one(r))
+		;
+	shut(r);
+	for (struct conn *c = ct->all; c; c = c->next)
+		conn_rest(c, fn);
+}
+
 void control_close(struct run *r)
 {
-	(void)r;
+	struct control *ct = r->control;
+
+	if (!ct)
+		return;
+	shut(r);
+	while (ct->all) {
+		struct conn *c = ct->all;
+
+		await_over(c);
+		conn_flush(c);
+		conn_close(c);
+	}
+	free(ct);
+	r->control = NULL;
 }

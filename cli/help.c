@@ -96,35 +96,50 @@ static const struct {
      "\n"
      "  inotifywait -mr -e close_write --format '%w%f' in/ | wq run -j4 --debounce 100ms -- "
      "./convert {}\n"},
-#define AT "\nThe run is the one that listens on --socket=PATH, or on $WQ_SOCKET.\n"
+#define AT "\nThe run is the one that listens on --socket=PATH (-s PATH), or on $WQ_SOCKET.\n"
     {"add", "usage: wq add [--socket=PATH] [--after=TIME] KEY...|-\n\n"
-            "Gives keys to a run. -: those on standard input, a line each (-0: NUL).\n"
-            "  --after=TIME   not before TIME has passed\n" AT},
-    {"status", "usage: wq status [--socket=PATH] [--json]\n\nSays what a run does.\n" AT},
+            "Gives keys to a run, and waits while it has as many as it may. Any process can do\n"
+            "that: each line that is written to the socket is a key, `echo KEY | nc -NU PATH`.\n"
+            "  -              those on standard input, a line each\n"
+            "  -0, --null     that end with NUL\n"
+            "  --after=TIME   not before TIME has passed\n"
+            "  -v, --verbose  say how many there were, and how many merged\n"
+            "  --             before a key that begins with a dash\n" AT},
+    {"status", "usage: wq status [--socket=PATH] [--json]\n\n"
+               "Says what a run does. --json: as one JSON object.\n" AT},
     {"top", "usage: wq top [--socket=PATH] [--interval=TIME]\n\n"
-            "Shows a run live: q ends it, p pauses the run or resumes it.\n" AT},
-    {"ls", "usage: wq ls [--socket=PATH] [--state=S] [--limit=N] [--json]\n\n"
-           "Lists keys: state, for how long or until when, failures, key.\n"
+            "Shows a run live: q ends it, p pauses the run or resumes it. What is no terminal\n"
+            "gets one picture.\n"
+            "  --interval=TIME   a new picture each TIME (1s)\n" AT},
+    {"ls", "usage: wq ls [--socket=PATH] [--state=S] [--limit=N] [--json | -0]\n\n"
+           "Lists keys: state, for how long or until when, failures (+: it comes once more), key.\n"
            "  --state=S   queued, running or waiting\n"
-           "  --limit=N   no more than N keys\n" AT},
-    {"retry", "usage: wq retry [--socket=PATH] KEY...\n\nKeys that wait are tried now.\n" AT},
+           "  --limit=N   no more than N keys (1000); 0: all\n"
+           "  --json      a JSON object for each\n"
+           "  -0, --null  keys alone, as they are, each with a NUL\n" AT},
+    {"retry", "usage: wq retry [--socket=PATH] KEY...\n\n"
+              "Keys that wait are tried now. Exit status 1: one does not wait.\n" AT},
     {"cancel", "usage: wq cancel [--socket=PATH] [--kill] KEY...\n\n"
                "Takes keys back. A command that runs goes on, but its key does not come again.\n"
+               "Exit status 1: one is not there.\n"
                "  --kill   terminate the command, too\n" AT},
     {"forget",
      "usage: wq forget [--socket=PATH] KEY...\n\nForgets how often keys have failed.\n" AT},
     {"pause", "usage: wq pause [--socket=PATH]\n\nNo command is started until wq resume.\n" AT},
     {"resume", "usage: wq resume [--socket=PATH]\n\nCommands are started again.\n" AT},
-    {"set", "usage: wq set [--socket=PATH] workers=N | rate=N/s | rate=none | burst=N ...\n\n"
-            "Changes a run.\n" AT},
+    {"set",
+     "usage: wq set [--socket=PATH] workers=N | rate=N/s | rate=none | burst=N ...\n\n"
+     "Changes a run: all of it, or nothing if something is wrong. Commands that run finish.\n" AT},
     {"wait",
      "usage: wq wait [--socket=PATH] [--timeout=TIME] [KEY...]\n\n"
-     "Waits until these keys, or all, are done. Exit status 123: one failed for good; 75: the\n"
-     "time is over, or the run ended before.\n" AT},
+     "Waits until none of these keys is there any more, or none at all. Exit status 123: one\n"
+     "failed for good meanwhile; 75: the time is over, or the run ended before.\n" AT},
     {"drain", "usage: wq drain [--socket=PATH] [--no-wait]\n\n"
-              "The run takes no more keys, finishes what it has, and ends. Waits for that.\n" AT},
+              "The run takes no more keys, finishes what it has, and ends. Waits for that, or\n"
+              "not: --no-wait.\n" AT},
     {"stop", "usage: wq stop [--socket=PATH] [--no-wait]\n\n"
-             "The run ends as by SIGTERM: running commands finish. Waits for that.\n" AT},
+             "The run ends as by SIGTERM: running commands finish. Waits for that, or not:\n"
+             "--no-wait.\n" AT},
     {"help", "usage: wq help [COMMAND]\n"},
 };
 

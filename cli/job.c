@@ -136,7 +136,7 @@ static void reset(struct job *j, const wq_item *item)
 	j->len = item->len;
 	j->status = 0;
 	j->ended_ns = 0;
-	j->terminated = j->killed = j->timed_out = j->stopped = false;
+	j->terminated = j->killed = j->timed_out = j->stopped = j->cancelled = false;
 }
 
 static void start(struct run *r, struct job *j, const wq_item *item)

@@ -32,6 +32,7 @@ struct job {
 	bool killed;       /* SIGKILL was sent */
 	bool timed_out;
 	bool stopped; /* ended by us because the run stops, or the key was cancelled: no failure */
+	bool cancelled; /* its key was */
 	bool captured;
 	bool unkept; /* not started, because there is no place for its output: --results */
 	struct capture out, err;

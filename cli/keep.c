@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/control.h"
 #include "cli/source.h"
 
 enum { BLOCK = 1 << 16 };
@@ -75,6 +76,7 @@ void keep_rest(struct run *r)
 	}
 	r->unread = r->left;
 	source_rest(r, keep);
+	control_rest(r, keep);
 	r->unread = r->left - r->unread;
 	flush(r);
 	if (r->leftover.path && !replace_commit(&r->leftover)) {

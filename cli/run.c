@@ -124,7 +124,8 @@ static int64_t min(int64_t a, int64_t b)
 /* How long nothing can happen by itself. */
 static int64_t idle_span(struct run *r)
 {
-	int64_t next = min(job_next_ns(r), min(report_next_ns(r), notify_next_ns(r)));
+	int64_t next =
+	    min(job_next_ns(r), min(report_next_ns(r), min(notify_next_ns(r), control_next_ns(r))));
 
 	if (source_eager(r) || stop_over(r))
 		return 0;

@@ -7,6 +7,7 @@
  *   exit 100                                 | dead
  *   any other exit, a signal, a time-out     | again later; dead after the last attempt
  *   ended by us, because the run stops       | back to the head of the line: left over
+ *   ended by us, and the key was cancelled   | cancelled
  */
 #include <errno.h>
 #include <stdio.h>
@@ -63,6 +64,13 @@ static const char *back(struct run *r, struct job *j)
 	joins(r, j);
 	wq_requeue(r->q, &j->item, WQ_HEAD);
 	return "stopped";
+}
+
+static const char *taken_back(struct run *r, struct job *j)
+{
+	wq_done(r->q, &j->item);
+	r->count.cancelled++;
+	return "cancelled";
 }
 
 static const char *retry(struct run *r, struct job *j)
@@ -135,7 +143,7 @@ void settle(struct run *r, struct job *j)
 	if (success)
 		outcome = done(r, j);
 	else if (j->stopped)
-		outcome = back(r, j);
+		outcome = j->cancelled ? taken_back(r, j) : back(r, j);
 	else
 		outcome = failed(r, j, for_good);
 	if (!r->opt->dry_run) {

@@ -1,0 +1,45 @@
+/* The other end of a run's socket: orders go out, answers come in. */
+#ifndef CLI_ASK_H
+#define CLI_ASK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "cli/text.h"
+
+struct ask {
+	int fd;
+	struct text order; /* that is being made */
+	struct text in;
+	size_t at;           /* before that it has been handed out */
+	int64_t deadline_ns; /* for answers, CLOCK_MONOTONIC; 0: none */
+	bool timed_out;
+	bool gone;           /* nobody answers any more */
+	int status;          /* of the last answer that was no good */
+	struct text message; /* with a NUL */
+};
+
+/* path NULL: as WQ_SOCKET says. 0, or an exit status after a message. */
+int ask_open(struct ask *a, const char *path);
+void ask_close(struct ask *a);
+
+/* An order is made field by field, and sent. */
+void ask_begin(struct ask *a, const char *name);
+void ask_field(struct ask *a, const void *bytes, size_t n);
+void ask_str(struct ask *a, const char *s);
+bool ask_send(struct ask *a);
+
+/*
+ * The next piece of the answer: true. Its end: false, and a->status is EXIT_OK or what went
+ * wrong, which a->message tells. *piece is valid until the next call; it is that of the end, too.
+ */
+bool ask_next(struct ask *a, const char **piece, size_t *n);
+/* Sends the order and reads its answer to the end: the status. */
+int ask(struct ask *a);
+/* The same; what went wrong is said. */
+int ask_say(struct ask *a);
+
+int64_t ask_now(void);
+
+#endif

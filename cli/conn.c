@@ -1,0 +1,436 @@
+/* The bytes of a connection: in, cut into keys or orders; and out, as the other side reads. */
+#include "cli/conn.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "cli/await.h"
+#include "cli/frame.h"
+#include "cli/order.h"
+
+enum { BLOCK = 65536, SPILL = 1 << 18, MESSAGE = 1024 };
+
+static void on_ready(struct watch *w, uint32_t events);
+
+struct conn *conn_new(struct run *r, int fd)
+{
+	struct control *ct = r->control;
+	struct conn *c = grow(NULL, sizeof *c);
+
+	*c = (struct conn){
+	    .watch = {.fd = fd, .ready = on_ready},
+	    .run = r,
+	    .next = ct->all,
+	    .file = -1,
+	    .split = {.delimiter = r->opt->delimiter},
+	};
+	if (ct->all)
+		ct->all->prev = c;
+	ct->all = c;
+	ct->n++;
+	return c;
+}
+
+static void let_go(struct conn *c)
+{
+	struct control *ct = c->run->control;
+	struct conn **at = &ct->held;
+
+	if (!c->held)
+		return;
+	while (*at != c)
+		at = &(*at)->next_held;
+	*at = c->next_held;
+	if (ct->held_end == &c->next_held)
+		ct->held_end = at;
+	c->held = false;
+}
+
+void conn_close(struct conn *c)
+{
+	struct control *ct = c->run->control;
+
+	let_go(c);
+	await_release(c);
+	loop_forget(&c->run->loop, &c->watch);
+	close(c->watch.fd);
+	if (c->file >= 0)
+		close(c->file);
+	if (c->prev)
+		c->prev->next = c->next;
+	else
+		ct->all = c->next;
+	if (c->next)
+		c->next->prev = c->prev;
+	ct->n--;
+	text_release(&c->in);
+	text_release(&c->out);
+	text_release(&c->split.part);
+	free(c);
+}
+
+void conn_hold(struct conn *c)
+{
+	struct control *ct = c->run->control;
+
+	if (c->held)
+		return;
+	c->held = true;
+	/* One after the other: else each of them would keep what it has read. */
+	if (ct->resumed == c) {
+		c->next_held = ct->held;
+		ct->held = c;
+		if (!c->next_held)
+			ct->held_end = &c->next_held;
+		return;
+	}
+	c->next_held = NULL;
+	*ct->held_end = c;
+	ct->held_end = &c->next_held;
+}
+
+/* ---- out ----------------------------------------------------------------- */
+
+static bool is_written(const struct conn *c)
+{
+	return c->file < 0 && c->out_at == c->out.n;
+}
+
+/* False: not now, or never. */
+static bool put(struct conn *c, const char *bytes, size_t n, size_t *at)
+{
+	ssize_t m = send(c->watch.fd, bytes, n, MSG_NOSIGNAL | MSG_DONTWAIT);
+
+	if (m < 0) {
+		c->broken = errno != EAGAIN && errno != EINTR;
+		return false;
+	}
+	*at += (size_t)m;
+	return true;
+}
+
+static bool put_file(struct conn *c)
+{
+	static char block[BLOCK];
+	ssize_t n = pread(c->file, block, sizeof block, (off_t)c->file_at);
+
+	if (n <= 0) {
+		c->broken = true;
+		return false;
+	}
+	return put(c, block, (size_t)n, &c->file_at);
+}
+
+void conn_flush(struct conn *c)
+{
+	while (c->file >= 0 && !c->broken) {
+		if (!put_file(c))
+			return;
+		if (c->file_at < c->file_n)
+			continue;
+		close(c->file);
+		c->file = -1;
+	}
+	while (c->out_at < c->out.n && !c->broken)
+		if (!put(c, c->out.bytes + c->out_at, c->out.n - c->out_at, &c->out_at))
+			return;
+	text_release(&c->out);
+	c->out_at = 0;
+}
+
+void conn_refuse(struct conn *c, const char *format, ...)
+{
+	char line[MESSAGE];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(line, sizeof line, format, args);
+	va_end(args);
+	text_print(&c->out, "wq: %s\n", line);
+	c->closing = true;
+}
+
+/* A long answer goes to a file: nothing of it has been written yet. */
+static void spill(struct conn *c)
+{
+	if (c->broken || c->out_at > 0)
+		return;
+	if (c->file < 0) {
+		c->file = capture_temporary();
+		c->file_at = c->file_n = 0;
+	}
+	if (c->file >= 0 && write_all(c->file, c->out.bytes, c->out.n)) {
+		c->file_n += c->out.n;
+		c->out.n = 0;
+		return;
+	}
+	say("an answer is too long for a file in $TMPDIR: %s", strerror(errno));
+	c->broken = true;
+}
+
+void conn_piece(struct conn *c, const void *bytes, size_t n)
+{
+	if (c->broken)
+		return;
+	frame_put(&c->out, ANSWER_PIECE, bytes, n);
+	if (c->out.n >= SPILL)
+		spill(c);
+}
+
+void conn_well(struct conn *c, const char *text)
+{
+	frame_put(&c->out, ANSWER_WELL, text, strlen(text));
+	c->busy = BUSY_NOT;
+}
+
+void conn_not(struct conn *c, int status, const char *format, ...)
+{
+	char line[MESSAGE];
+	va_list args;
+	int n = snprintf(line, sizeof line, "%d ", status);
+
+	va_start(args, format);
+	vsnprintf(line + n, sizeof line - (size_t)n, format, args);
+	va_end(args);
+	frame_put(&c->out, ANSWER_NOT, line, strlen(line));
+	c->busy = BUSY_NOT;
+}
+
+void conn_wake(struct conn *c)
+{
+	loop_watch(&c->run->loop, &c->watch, EPOLLOUT);
+}
+
+/* ---- in ------------------------------------------------------------------ */
+
+static void fill(struct conn *c)
+{
+	static char block[BLOCK];
+	ssize_t n = recv(c->watch.fd, block, sizeof block, MSG_DONTWAIT);
+
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return;
+	/* An error is an end like any other: what came before it counts. */
+	if (n <= 0) {
+		c->ended = true;
+		return;
+	}
+	if (c->in_at > 0) {
+		memmove(c->in.bytes, c->in.bytes + c->in_at, c->in.n - c->in_at);
+		c->in.n -= c->in_at;
+		c->in_at = 0;
+	}
+	text_add(&c->in, block, (size_t)n);
+	if (c->kind != CONN_FRESH)
+		return;
+	c->kind = block[0] == '\0' ? CONN_ORDERS : CONN_KEYS;
+	c->in_at = c->kind == CONN_ORDERS ? 1 : 0;
+}
+
+/* ---- keys ---------------------------------------------------------------- */
+
+static void refuse_key(struct conn *c, enum split_found found, const char *key, size_t len)
+{
+	struct run *r = c->run;
+
+	r->count.given++;
+	r->count.refused++;
+	r->trouble = true;
+	if (found == SPLIT_LONG)
+		conn_refuse(c, "a key is longer than %d bytes: %s", WQ_KEY_MAX, shown(key, 60));
+	else
+		conn_refuse(c, "a key has a NUL byte, which no command can be given: %s",
+		            shown(key, len));
+	if (!r->opt->quiet)
+		say("socket: a key %s, and its connection is closed: %s",
+		    found == SPLIT_LONG ? "is too long" : "has a NUL byte",
+		    shown(key, len > 60 ? 60 : len));
+}
+
+static void take_key(struct conn *c, enum split_found found, const char *key, size_t len)
+{
+	int rc;
+
+	if (found != SPLIT_KEY) {
+		refuse_key(c, found, key, len);
+		return;
+	}
+	rc = intake_add(c->run, key, len, 0);
+	if (rc < 0) {
+		conn_refuse(c, "%s: %s", shown(key, len), wq_strerror(rc));
+		c->run->trouble = true;
+	}
+}
+
+/* What has been looked at is given back. */
+static void used(struct conn *c)
+{
+	if (c->in_at < c->in.n)
+		return;
+	text_release(&c->in);
+	c->in_at = 0;
+}
+
+static void take_keys(struct conn *c)
+{
+	const char *key;
+	size_t len;
+
+	if (c->run->phase != OPEN) {
+		if (!c->told)
+			text_str(&c->out, "wq: the run ends: it takes no more keys\n");
+		c->told = true;
+		return;
+	}
+	while (!c->closing && !intake_full(c->run)) {
+		enum split_found found =
+		    split_next(&c->split, c->in.bytes, c->in.n, &c->in_at, &key, &len);
+
+		if (found == SPLIT_NOTHING && c->ended) {
+			c->closing = true;
+			found = split_end(&c->split, &key, &len);
+		}
+		if (found == SPLIT_NOTHING)
+			break;
+		take_key(c, found, key, len);
+	}
+	used(c);
+	if (!c->closing && intake_full(c->run))
+		conn_hold(c);
+}
+
+void conn_rest(struct conn *c, void (*fn)(struct run *r, const char *key, size_t len))
+{
+	const char *key;
+	size_t len;
+	int there = 0;
+
+	if (c->kind == CONN_FRESH)
+		fill(c);
+	if (c->kind != CONN_KEYS || c->closing)
+		return;
+	if (ioctl(c->watch.fd, FIONREAD, &there) < 0)
+		there = 0;
+	for (;;) {
+		static char block[BLOCK];
+		enum split_found found =
+		    split_next(&c->split, c->in.bytes, c->in.n, &c->in_at, &key, &len);
+		ssize_t n;
+
+		if (found != SPLIT_NOTHING) {
+			found == SPLIT_KEY ? fn(c->run, key, len) : refuse_key(c, found, key, len);
+			continue;
+		}
+		if (there <= 0)
+			break;
+		n = recv(c->watch.fd, block, there < BLOCK ? (size_t)there : BLOCK, MSG_DONTWAIT);
+		if (n <= 0)
+			break;
+		there -= (int)n;
+		c->in.n = c->in_at = 0;
+		text_add(&c->in, block, (size_t)n);
+	}
+	if (split_end(&c->split, &key, &len) == SPLIT_KEY)
+		fn(c->run, key, len);
+}
+
+/* ---- orders -------------------------------------------------------------- */
+
+static void take_orders(struct conn *c)
+{
+	while (!c->closing && is_written(c)) {
+		const char *payload;
+		size_t len;
+		ssize_t n;
+
+		if (c->busy == BUSY_ADD)
+			order_add_more(c);
+		if (c->busy != BUSY_NOT)
+			return;
+		c->in_at += c->frame;
+		c->frame = 0;
+		conn_flush(c);
+		if (!is_written(c))
+			return;
+		n = frame_find(c->in.bytes + c->in_at, c->in.n - c->in_at, &payload, &len);
+		if (n < 0) {
+			conn_not(c, EXIT_TROUBLE, "that is no order: LEN:order, is wanted");
+			c->closing = true;
+		}
+		if (n <= 0)
+			break;
+		c->frame = (size_t)n;
+		order(c, payload, len);
+		conn_flush(c);
+	}
+	used(c);
+}
+
+/* ---- turns --------------------------------------------------------------- */
+
+static bool may_read(const struct conn *c)
+{
+	if (c->ended || c->closing || c->held || c->broken)
+		return false;
+	switch (c->kind) {
+	case CONN_KEYS:
+		return c->run->phase == OPEN && c->in_at == c->in.n;
+	case CONN_ORDERS:
+		return c->busy == BUSY_NOT && is_written(c) && c->in.n - c->in_at < FRAME_ROOM;
+	default:
+		return true;
+	}
+}
+
+/* Nothing more can come of it. */
+static bool is_over(const struct conn *c)
+{
+	if (c->broken)
+		return true;
+	if (!is_written(c))
+		return false;
+	return c->closing || (c->ended && c->kind != CONN_KEYS && c->busy == BUSY_NOT);
+}
+
+static void look_out(struct conn *c)
+{
+	uint32_t events = may_read(c) ? EPOLLIN : 0;
+
+	if (!is_written(c))
+		events |= EPOLLOUT;
+	/* Who waits for an answer is minded only if he goes away. */
+	if (events == 0 && c->busy > BUSY_ADD)
+		events = EPOLLERR;
+	loop_watch(&c->run->loop, &c->watch, events);
+}
+
+void conn_go(struct conn *c)
+{
+	conn_flush(c);
+	if (c->kind == CONN_KEYS)
+		take_keys(c);
+	else if (c->kind == CONN_ORDERS)
+		take_orders(c);
+	conn_flush(c);
+	if (is_over(c))
+		conn_close(c);
+	else
+		look_out(c);
+}
+
+static void on_ready(struct watch *w, uint32_t events)
+{
+	struct conn *c = (struct conn *)(void *)w;
+
+	if (may_read(c))
+		fill(c);
+	else if (c->kind == CONN_ORDERS && events & (EPOLLHUP | EPOLLERR))
+		c->broken = true;
+	conn_go(c);
+}

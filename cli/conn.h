@@ -1,0 +1,108 @@
+/*
+ * A connection to a run's socket. Its first byte says what it is:
+ *
+ *   NUL        orders, each a frame (frame.h); the next is looked at when the answer to the one
+ *              before has been read
+ *   any other  keys, ended like those of the input; nothing is answered but complaints
+ *
+ * A connection has a bounded amount of memory, whatever the other side does: no more than one
+ * order is read ahead, and an answer that is long lies in a file.
+ */
+#ifndef CLI_CONN_H
+#define CLI_CONN_H
+
+#include <sys/stat.h>
+
+#include "cli/run.h"
+#include "cli/split.h"
+
+enum conn_kind { CONN_FRESH, CONN_KEYS, CONN_ORDERS };
+
+/* What has to happen before an answer can be finished. */
+enum conn_busy {
+	BUSY_NOT,
+	BUSY_ADD,  /* room in the queue */
+	BUSY_KEYS, /* certain keys are gone */
+	BUSY_ALL,  /* all keys are */
+	BUSY_END   /* the run has ended */
+};
+
+struct conn {
+	struct watch watch;
+	struct run *run;
+	struct conn *prev, *next;
+	struct conn *next_held;
+	enum conn_kind kind;
+	bool held;    /* in the list of those who go on when there is room */
+	bool ended;   /* nothing more will come */
+	bool closing; /* once what is to be written is */
+	bool broken;  /* nobody is there any more */
+	bool told;    /* that the run ends */
+	struct text in;
+	size_t in_at; /* before that it has been looked at */
+	struct text out;
+	size_t out_at; /* before that it is written */
+	int file;      /* -1: none; it is written before out is */
+	size_t file_at, file_n;
+	struct split split; /* of keys */
+	/* of orders */
+	enum conn_busy busy;
+	size_t frame;  /* BUSY_ADD: how long the order is in all, */
+	size_t add_at; /* and which of its bytes come next */
+	uint64_t added, merged;
+	void *waited;   /* await.c: the keys */
+	size_t nwaited; /* of them */
+	size_t waited_bytes;
+	uint64_t dead; /* BUSY_ALL: how many there were */
+	bool died;     /* one that is waited for */
+};
+
+enum { FAILURES = 32, FAILURE_BYTES = 160 };
+
+/* A key that failed of late. */
+struct failure {
+	size_t len; /* of the whole key; 0: none here */
+	char key[FAILURE_BYTES];
+	uint32_t n;
+	bool dead;
+	int64_t at_ns;
+};
+
+struct control {
+	struct run *run;
+	struct watch listener;
+	struct stat own; /* what lies at the path */
+	struct conn *all;
+	unsigned n;
+	struct conn *held, **held_end;
+	struct conn *resumed; /* goes on first, if it is held again */
+	int64_t accept_at_ns; /* there was no descriptor for a connection; 0: there was */
+	bool told;            /* all who are there, that the run ends */
+	unsigned nwaiting;    /* connections that are BUSY_KEYS or BUSY_ALL */
+	double rate;          /* as it is now */
+	int burst;
+	struct failure failure[FAILURES];
+};
+
+struct conn *conn_new(struct run *r, int fd);
+/* Does what can be done with what is there. The connection may be gone afterwards. */
+void conn_go(struct conn *c);
+void conn_close(struct conn *c);
+/* A message for whoever is there; the connection is closed after it. */
+void conn_refuse(struct conn *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* The end of the run: keys that were never taken. */
+void conn_rest(struct conn *c, void (*fn)(struct run *r, const char *key, size_t len));
+/* Writes what can be written without waiting. */
+void conn_flush(struct conn *c);
+/* Not before there is room in the queue. */
+void conn_hold(struct conn *c);
+
+/* The answer to an order: pieces, then an end. */
+void conn_piece(struct conn *c, const void *bytes, size_t n);
+void conn_well(struct conn *c, const char *text);
+void conn_not(struct conn *c, int status, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+/* Like these, of an answer that was put off: it is written in the next turn of the loop. */
+void conn_wake(struct conn *c);
+
+#endif
