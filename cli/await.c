@@ -87,6 +87,17 @@ static void gone(struct conn *c, struct waited **at)
 	}
 }
 
+static void settled(struct conn *c, const struct waited *probe, bool dead, bool there)
+{
+	struct waited **at = c->waited ? tfind(probe, &c->waited, compare) : NULL;
+
+	if (!at)
+		return;
+	c->died = c->died || dead;
+	if (!there)
+		gone(c, at);
+}
+
 void await_settled(struct run *r, const void *key, size_t len, bool dead)
 {
 	struct waited probe = {.len = len, .key = key};
@@ -96,22 +107,8 @@ void await_settled(struct run *r, const void *key, size_t len, bool dead)
 		return;
 	there = wq_state(r->q, key, len) > 0;
 	for (struct conn *c = r->control->all; c; c = c->next) {
-		struct waited **at = c->waited ? tfind(&probe, &c->waited, compare) : NULL;
-
-		if (!at)
-			continue;
-		c->died = c->died || dead;
-		if (!there)
-			gone(c, at);
-	}
-}
-
-void await_turn(struct run *r)
-{
-	if (r->control->nwaiting == 0 || run_units(r) > 0)
-		return;
-	for (struct conn *c = r->control->all; c; c = c->next) {
-		if (c->busy == BUSY_ALL) {
+		settled(c, &probe, dead, there);
+		if (c->busy == BUSY_ALL && run_units(r) == 0) {
 			answer(c);
 			conn_wake(c);
 		}

@@ -159,8 +159,6 @@ void conn_refuse(struct conn *c, const char *format, ...)
 /* A long answer goes to a file: nothing of it has been written yet. */
 static void spill(struct conn *c)
 {
-	if (c->broken || c->out_at > 0)
-		return;
 	if (c->file < 0) {
 		c->file = capture_temporary();
 		c->file_at = c->file_n = 0;
@@ -170,13 +168,16 @@ static void spill(struct conn *c)
 		c->out.n = 0;
 		return;
 	}
-	say("an answer is too long for a file in $TMPDIR: %s", strerror(errno));
-	c->broken = true;
+	c->spill_error = errno;
+	if (c->file >= 0)
+		close(c->file);
+	c->file = -1;
+	c->out.n = 0;
 }
 
 void conn_piece(struct conn *c, const void *bytes, size_t n)
 {
-	if (c->broken)
+	if (c->spill_error)
 		return;
 	frame_put(&c->out, ANSWER_PIECE, bytes, n);
 	if (c->out.n >= SPILL)
@@ -185,8 +186,16 @@ void conn_piece(struct conn *c, const void *bytes, size_t n)
 
 void conn_well(struct conn *c, const char *text)
 {
-	frame_put(&c->out, ANSWER_WELL, text, strlen(text));
+	int error = c->spill_error;
+
 	c->busy = BUSY_NOT;
+	c->spill_error = 0;
+	if (error)
+		conn_not(c, EXIT_TROUBLE,
+		         "the run has no room for so long an answer in $TMPDIR: %s",
+		         strerror(error));
+	else
+		frame_put(&c->out, ANSWER_WELL, text, strlen(text));
 }
 
 void conn_not(struct conn *c, int status, const char *format, ...)

@@ -44,6 +44,7 @@ struct conn {
 	size_t out_at; /* before that it is written */
 	int file;      /* -1: none; it is written before out is */
 	size_t file_at, file_n;
+	int spill_error;    /* why an answer is not there */
 	struct split split; /* of keys */
 	/* of orders */
 	enum conn_busy busy;

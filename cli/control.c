@@ -110,12 +110,17 @@ bool control_open(struct run *r)
 	return true;
 }
 
+static bool can_resume(const struct run *r)
+{
+	/* When the run ends they are told so, full or not. */
+	return r->control->held && (r->phase != OPEN || !intake_full(r));
+}
+
 static void resume_held(struct run *r)
 {
 	struct control *ct = r->control;
 
-	/* When the run ends they are told so, full or not. */
-	while (ct->held && (r->phase != OPEN || !intake_full(r))) {
+	while (can_resume(r)) {
 		struct conn *c = ct->held;
 
 		ct->held = c->next_held;
@@ -144,7 +149,6 @@ void control_turn(struct run *r)
 	if (!r->control)
 		return;
 	resume_held(r);
-	await_turn(r);
 	if (r->phase != OPEN && !r->control->told)
 		tell_end(r);
 	mind_listener(r);
@@ -152,7 +156,11 @@ void control_turn(struct run *r)
 
 int64_t control_next_ns(const struct run *r)
 {
-	return r->control && r->control->accept_at_ns > 0 ? r->control->accept_at_ns : WQ_NEVER;
+	const struct control *ct = r->control;
+
+	if (ct && can_resume(r))
+		return r->now_ns;
+	return ct && ct->accept_at_ns > 0 ? ct->accept_at_ns : WQ_NEVER;
 }
 
 void control_settled(struct run *r, const void *key, size_t len, bool dead)

@@ -154,7 +154,6 @@ void listing_keys(struct conn *c, const char *state, uint64_t limit)
 	if (strcmp(state, "running") == 0)
 		show_running(&w);
 	else if (wq_walk(c->run->q, show, &w) < 0) {
-		c->out.n = 0;
 		conn_not(c, EXIT_TROUBLE, "the keys cannot be listed: out of memory");
 		return;
 	}

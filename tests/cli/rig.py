@@ -50,12 +50,12 @@ class Case(unittest.TestCase):
 
     def end(self, p):
         if p.poll() is None:
-            # Once more and once more: its commands are killed, too.
-            for _ in range(3):
+            # Once more and once more: its commands are killed, too. Signals that come at once are one.
+            end = time.monotonic() + PATIENCE
+            while p.poll() is None and time.monotonic() < end:
                 p.send_signal(signal.SIGTERM)
-            try:
-                p.wait(PATIENCE)
-            except subprocess.TimeoutExpired:
+                time.sleep(0.005)
+            if p.poll() is None:
                 p.kill()
                 p.wait()
         for f in (p.stdin, p.stdout, p.stderr):
