@@ -22,12 +22,12 @@ import urllib.parse
 COUNTS = ("queued running dirty waiting left remembered adds retries merged refused requeued dropped dead stale overstayed").split()
 
 
-def histogram(**buckets):
-    """histogram(b3=5): five in bucket 3, from 1 to 10 µs."""
+def histogram(sum_ns=0, **buckets):
+    """histogram(b3=5, sum_ns=9): five in bucket 3, from 1 to 10 µs; together they took so long."""
     count = [0] * 13
     for name, n in buckets.items():
         count[int(name[1:])] = n
-    return {"count": count, "sum_ns": 0}
+    return {"count": count, "sum_ns": sum_ns}
 
 
 def picture(name, now_ns=None, **figures):
@@ -41,7 +41,8 @@ def picture(name, now_ns=None, **figures):
 def key(text, state, **figures):
     data = text.encode()
     shown = data[:127].decode(errors="replace")
-    return {"key": shown, "len": len(data), "state": state, "age_ns": 0, "due_ns": None, "running_ns": 0, "failures": 0, **figures}
+    return {"key": shown, "len": len(data), "state": state, "age_ns": None if state == ["waiting"] else 0, "due_ns": None,
+            "running_ns": 0 if "running" in state else None, "failures": 0, **figures}
 
 
 class Fake:
@@ -117,11 +118,13 @@ def moving(started):
     t = time.monotonic() - started
     n = int(1000 * t)
     wave = 1 + math.sin(t / 7)
-    spread = {f"b{i}": int(n * share) for i, share in ((3, 0.1), (4, 0.6), (5, 0.25), (6, 0.05))}
+    spread = {"sum_ns": 200_000 * n} | {f"b{i}": int(n * share) for i, share in ((3, 0.1), (4, 0.6), (5, 0.25), (6, 0.05))}
     return [
-        picture("mail", queued=2, adds=int(3 * t), work=histogram(b6=int(3 * t)), queue=histogram(b5=int(3 * t))),
+        picture("mail", queued=2, adds=int(3 * t), work=histogram(b6=int(3 * t), sum_ns=int(12e6 * t)),
+                queue=histogram(b5=int(3 * t), sum_ns=int(2e6 * t))),
         picture("pods", queued=int(300 * wave + random.random() * 30), running=8, waiting=int(50 * wave), adds=n,
-                retries=n // 9, dead=1, work=histogram(**spread), queue=histogram(**spread)),
+                retries=n // 9, dead=1, oldest_queued={"key": "default/web-1", "len": 13, "age_ns": int(3e8 * wave)},
+                longest_running={"key": "default/web-7", "len": 13, "age_ns": int(t * 1e9) + 7 * 10**9}, work=histogram(**spread), queue=histogram(**spread)),
     ]
 
 

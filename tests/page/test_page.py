@@ -8,6 +8,7 @@ Exact works on fake.py, where figures have to be exact or hostile. Exit code 77:
 """
 import argparse
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -112,11 +113,11 @@ class PageTest(unittest.TestCase):
             return e ? e.textContent : null""", queue, selector)
 
     def keys(self, queue, which):
-        """The rows of a list: a list of texts each. None: the queue is not there, or not yet."""
+        """The rows of a list: a list of texts each; none if the queue is not shown yet."""
         return self.js("""const q = [...document.querySelectorAll('.queue')]
             .find((e) => e.querySelector('h2').textContent === arguments[0]);
-            return q ? [...q.querySelectorAll(`table.${arguments[1]} tbody tr:not(.none)`)]
-                .map((r) => [...r.children].map((c) => c.textContent)) : null""", queue, which)
+            return !q ? [] : [...q.querySelectorAll(`table.${arguments[1]} tbody tr:not(.none)`)]
+                .map((r) => [...r.children].map((c) => c.textContent))""", queue, which)
 
     def total(self, queue, name):
         return int(self.text(queue, f"[data-total={name}]"))
@@ -143,17 +144,18 @@ class Live(PageTest):
         for which in ("running", "waiting", "failing"):
             self.wait(f"keys that are {which}", lambda: self.keys("pods", which))
         self.wait("rates", lambda: (self.text("pods", "[data-figure=adds]") or "").endswith("/s"))
-        self.wait("percentiles", lambda: self.text("pods", "[data-value=work_p99]").endswith("s"))
+        self.wait("percentiles", lambda: self.text("pods", "[data-value=work_p99]").startswith("≤ "))
         self.wait("charts", lambda: self.js(
             "return [...document.querySelectorAll('svg.chart path')].filter((p) => /M.*L.*L/.test(p.getAttribute('d') || '')).length") >= 20)
         self.wait("given up", lambda: self.total("mail", "dead") > 0)
+        self.wait("in the headline", lambda: re.fullmatch("[0-9]+ dead", self.text("mail", "summary .mark")))
         due = [row[1] for row in self.keys("pods", "waiting")]
-        self.assertTrue(all(d == "now" or d.startswith("in ") for d in due), due)
+        self.assertTrue(all(d in ("now", "gone") or d.startswith("in ") for d in due), due)
         self.no_errors()
 
     def test_numbers_move(self):
         def figures():
-            return self.total("pods", "adds"), self.total("pods", "done"), self.total("mail", "adds")
+            return self.total("pods", "adds"), self.total("pods", "finished"), self.total("mail", "adds")
 
         first = self.wait("figures", lambda: figures() if min(figures()) > 0 else None)
         self.wait("all of them grow", lambda: all(a > b for a, b in zip(figures(), first)))
@@ -218,11 +220,12 @@ class Exact(PageTest):
         self.server.close()
 
     def steady(self):
-        """A second of the queue's time passes at each look: 50 adds, 20 done, 10 retries."""
+        """A second of the queue's time passes at each look: 50 adds, 20 finished, 10 retries."""
         self.step += 1
         n = self.step
         return [fake.picture("pods", now_ns=n * 10**9, queued=1234567, dirty=3, waiting=12, running=4, adds=50 * n, retries=10 * n,
-                             work=fake.histogram(b4=10 * n, b6=10 * n), queue=fake.histogram(b2=100 * n))]
+                             work=fake.histogram(b4=10 * n, b6=10 * n, sum_ns=20 * 3_456_000 * n),
+                             queue=fake.histogram(b2=98 * n, b12=2 * n, sum_ns=10**9 * n))]
 
     def serve(self, queues, where=""):
         self.server.queues = queues
@@ -232,14 +235,44 @@ class Exact(PageTest):
         self.server.keys["pods"] = []
         self.serve(self.steady)
         self.wait("rates", lambda: self.text("pods", "[data-value=adds_rate]") == "50/s")
-        self.wait("percentiles", lambda: self.text("pods", "[data-value=queue_p50]") == "550 ns")
+        self.wait("percentiles", lambda: self.text("pods", "[data-value=queue_p50]") == "≤ 1 µs")
         shown = {name: self.text("pods", f"[data-value={name}]") for name in (
-            "queued running waiting done_rate retries_rate queue_p90 queue_p99 work_p50 work_p90 work_p99").split()}
-        # Half of the work took 10 to 100 µs, half 1 to 10 ms; linear between bounds, as in Prometheus.
+            "queued running waiting finished_rate retries_rate queue_mean queue_p99 work_mean work_p50 work_p99").split()}
+        # Means are exact; of percentiles the bucket is known, and no more is said.
         self.assertEqual(shown, {
-            "queued": "1.23 M", "running": "4", "waiting": "12", "done_rate": "20/s", "retries_rate": "10/s",
-            "queue_p90": "910 ns", "queue_p99": "991 ns", "work_p50": "100 µs", "work_p90": "8.20 ms", "work_p99": "9.82 ms"})
+            "queued": "1.23 M", "running": "4", "waiting": "12", "finished_rate": "20/s", "retries_rate": "10/s",
+            "queue_mean": "10.0 ms", "queue_p99": "> 16 min 40 s", "work_mean": "3.46 ms", "work_p50": "≤ 100 µs", "work_p99": "≤ 10 ms"})
         self.assertEqual(self.text("pods", "[data-figure=depth]"), "1.23 M")
+        self.assertEqual(self.text("pods", "[data-figure=finished]"), "20/s")
+        self.assertEqual(self.text("pods", "[data-total=finished]"), str(20 * self.step))
+        self.assertIn("the last 2 min", self.text("pods", ".note"))
+        self.no_errors()
+
+    def test_headline(self):
+        """How long the head of the line has been there, and what needs a person, open or not."""
+        self.server.keys.update(calm=[], stuck=[], ordered=[])
+        troubles = dict(dead=2, dropped=10000, overstayed=1, refused=7, stale=3, left=4)
+        self.serve(lambda: [fake.picture("calm", merged=5, requeued=5, retries=5, remembered=5), fake.picture("ordered", queued=3),
+                            fake.picture("stuck", queued=3, oldest_queued={"key": "a", "len": 1, "age_ns": 98 * 10**9}, **troubles)],
+                   "#open=calm&open=ordered")
+        self.wait("queues", lambda: self.names() == ["calm", "ordered", "stuck"])
+        self.assertEqual([self.text(n, "[data-figure=oldest]") for n in self.names()], ["–", "–", "1 min 38 s"])
+        marks = self.js("return [...document.querySelectorAll('summary .mark')].map((e) => e.checkVisibility() ? e.textContent : null)")
+        self.assertEqual(marks, [None, None, "2 dead, 10.0 k dropped, 1 overstayed, 7 refused, 3 stale, 4 left"])
+        self.assertEqual(self.text("calm", ".oldest"), "Nothing is in line.")
+        self.assertIn("order of its own", self.text("ordered", ".oldest"))
+        self.assertEqual(self.js("return document.title"), f"wq 127.0.0.1:{self.server.port}")
+        self.no_errors()
+
+    def test_lines_below_the_edge(self):
+        """The highest value is not cut off at the top of its chart."""
+        self.server.keys["pods"] = []
+        self.serve(self.steady)
+        self.wait("lines", lambda: self.js(
+            "return [...document.querySelectorAll('svg.chart path')].filter((p) => /L/.test(p.getAttribute('d'))).length") == 12)
+        tops = self.js("""return [...document.querySelectorAll('svg.chart')].map((c) => Math.min(...[...c.querySelectorAll('path')]
+            .flatMap((p) => p.getAttribute('d').match(/ [0-9.]+/g).map(Number))) / c.viewBox.baseVal.height)""")
+        self.assertTrue(all(0.05 <= top <= 0.1 for top in tops), tops)
         self.no_errors()
 
     def test_restarted_queue(self):
@@ -259,8 +292,8 @@ class Exact(PageTest):
             fake.key("soon", ["waiting"], due_ns=now + 50 * 10**9), fake.key("over", ["waiting"], due_ns=now - 1),
             fake.key("later", ["waiting"], due_ns=now + 2 * 3600 * 10**9 + 59 * 10**9),
             fake.key("never", ["waiting"])]
-        self.serve(lambda: [fake.picture("pods")])
-        rows = self.wait("keys", lambda: dict(r[:2] for r in self.keys("pods", "waiting") or []))
+        self.serve(lambda: [fake.picture("pods", waiting=4, next_due_ns=now - 1)])
+        rows = self.wait("keys", lambda: dict(r[:2] for r in self.keys("pods", "waiting")))
         self.assertEqual([rows["over"], rows["later"], rows["never"]], ["now", "in 2 h 00 min", "never"])
         self.assertRegex(rows["soon"], r"^in [1-4][0-9]\.[0-9] s$")
 
@@ -272,6 +305,60 @@ class Exact(PageTest):
             return len(seen) > 3
         self.wait("it ticks", ticks)
         self.assertLess(len([a for a in self.server.asked if "waiting" in a]) - asked, 3)
+        self.no_errors()
+
+    def test_gone_keys(self):
+        """A listing is older than the picture: what that knows to be gone does not tick on."""
+        now, s = time.monotonic_ns(), 10**9
+        self.server.keys["pods"] = [
+            fake.key("stuck", ["running"], running_ns=100 * s), fake.key("ended", ["running"], running_ns=50 * s),
+            fake.key("short", ["running"], running_ns=35 * 10**6), fake.key("first", ["waiting"], due_ns=now + 50 * s),
+            fake.key("second", ["waiting"], due_ns=now + 60 * s), fake.key("never", ["waiting"])]
+        self.gone = False
+
+        def queues():
+            at = time.monotonic_ns()
+            age = at - now + (10 if self.gone else 100) * s
+            return [fake.picture("pods", now_ns=at, running=3, waiting=3, next_due_ns=now + (60 if self.gone else 50) * s,
+                                 longest_running={"key": "stuck", "len": 5, "age_ns": age})]
+        self.serve(queues)
+
+        def keys():
+            rows = {r[0]: r[1] for which in ("running", "waiting") for r in self.keys("pods", which)}
+            return rows if len(rows) == 6 else None
+        rows = self.wait("keys", keys)
+        self.assertRegex(rows["stuck"], r"^1 min 4[0-9] s$")
+        self.assertRegex(rows["ended"], r"^5[0-9]\.[0-9] s$")
+        self.assertEqual(rows["short"], "35.0 ms")  # too young to be worth ticking
+        self.assertRegex(rows["first"], r"^in [0-9.]+ s$")
+
+        # The lists stay as they are.
+        self.server.mute = self.lossy = self.gone = True
+        gone = "return [...document.querySelectorAll('tr.gone')].map((r) => [...r.children].slice(0, 2).map((c) => c.textContent))"
+        self.wait("they are", lambda: self.js(gone) == [["stuck", "ended"], ["ended", "ended"], ["first", "gone"]])
+        self.assertEqual([r[:2] for r in self.keys("pods", "running")][2], ["short", "35.0 ms"])
+        self.assertEqual([r[1] for r in self.keys("pods", "waiting")][2], "never")
+        self.no_errors()
+
+    def test_none_left(self):
+        self.server.keys["pods"] = [fake.key("a", ["running"]), fake.key("b", ["waiting"], due_ns=2**62)]
+        self.serve(lambda: [fake.picture("pods")])
+        self.wait("both are gone", lambda: [self.keys("pods", w) and self.keys("pods", w)[0][1] for w in ("running", "waiting")] == ["ended", "gone"])
+        self.no_errors()
+
+    def test_filtered_columns(self):
+        """The list of matches stands above the others, which keep their places."""
+        self.server.keys["pods"] = [fake.key("a", ["running"])]
+        places = """return ['running', 'waiting', 'failing'].map((w) => {
+            const r = document.querySelector(`table.${w}`).parentNode.getBoundingClientRect(); return [r.left, r.width]})"""
+        for width in (1100, 1600, 700):
+            self.size(width, 900)
+            self.serve(lambda: [fake.picture("pods")])
+            self.wait("lists", lambda: self.names() and self.keys("pods", "running"))
+            before = self.js(places)
+            browser.find_element(By.ID, "filter").send_keys("a")
+            self.wait("matches", lambda: self.keys("pods", "match"))
+            self.assertEqual(self.js(places), before)
         self.no_errors()
 
     def test_hostile_names(self):
@@ -418,6 +505,8 @@ class Exact(PageTest):
         charts = browser.find_elements(By.CSS_SELECTOR, "svg.chart")
         self.assertTrue(charts and all(c.accessible_name for c in charts))
         self.assertEqual(self.js("return [...document.querySelectorAll('table')].filter((t) => !t.caption).length"), 0)
+        totals = self.js("return [...document.querySelectorAll('.totals div')].map((e) => e.title.length)")
+        self.assertTrue(totals and all(n > 10 for n in totals), totals)
         self.no_errors()
 
 
@@ -425,7 +514,7 @@ def screenshot(path):
     server = Server()
     try:
         browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride",
-                                {"width": 1100, "height": 760, "deviceScaleFactor": 1, "mobile": False})
+                                {"width": 1100, "height": 800, "deviceScaleFactor": 1, "mobile": False})
         browser.get(f"http://127.0.0.1:{server.port}/#open=pods")
         WebDriverWait(browser, 300).until(lambda b: b.execute_script(
             "const q = queues.get('pods'); return q && q.samples.length > 114"), "two minutes of samples")
