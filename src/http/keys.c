@@ -184,19 +184,25 @@ static void write_states(struct wq__text *t, unsigned state)
 	wq__text_add(t, "]");
 }
 
+/* null: there is none. */
+static void write_time(struct wq__text *t, const char *name, bool is, int64_t ns)
+{
+	if (is)
+		wq__text_print(t, ",\"%s\":%" PRId64, name, ns);
+	else
+		wq__text_print(t, ",\"%s\":null", name);
+}
+
 static void write_item(struct wq__text *t, const struct item *it)
 {
 	wq__text_add(t, "{\"key\":");
 	wq__text_string(t, it->key, it->len < SHOWN_BYTES ? it->len : SHOWN_BYTES);
 	wq__text_print(t, ",\"len\":%zu", it->len);
 	write_states(t, it->state);
-	wq__text_print(t, ",\"age_ns\":%" PRId64, it->age_ns);
-	if (!(it->state & WQ_STATE_WAITING) || it->due_ns == WQ_NEVER)
-		wq__text_add(t, ",\"due_ns\":null");
-	else
-		wq__text_print(t, ",\"due_ns\":%" PRId64, it->due_ns);
-	wq__text_print(t, ",\"running_ns\":%" PRId64 ",\"failures\":%" PRIu32 "}", it->running_ns,
-	               it->failures);
+	write_time(t, "age_ns", it->state != WQ_STATE_WAITING, it->age_ns);
+	write_time(t, "due_ns", it->state & WQ_STATE_WAITING && it->due_ns != WQ_NEVER, it->due_ns);
+	write_time(t, "running_ns", it->state & WQ_STATE_RUNNING, it->running_ns);
+	wq__text_print(t, ",\"failures\":%" PRIu32 "}", it->failures);
 }
 
 static void write_list(struct wq__text *t, const struct walk *w, const struct heap *h)
