@@ -1,8 +1,9 @@
 /*
- * A small web server for metrics and a live page, in a library of its own, libwq-http.
+ * A small web server for metrics and a live page, in a library of its own, libwq-http: link with
+ * $(pkg-config --cflags --libs wq-http), or find_package(wq COMPONENTS http) and wq::wq_http.
  *
  *     wq_http *h;
- *     wq_http_start(&h, &(wq_http_options){.registry = r, .port = 9090});
+ *     wq_http_start(&h, &(wq_http_options){.registry = r, .port = 9321});
  *     ...
  *     wq_http_stop(h);
  *
@@ -23,10 +24,11 @@
  *   running | held; the longest               ||  "keys":[{"key":..,"len":..,"state":["queued"],
  *   waiting | those that come due next        ||    "age_ns":..,"due_ns":..,"running_ns":..,
  *   left    | left over; the oldest           ||    "failures":..}]}
- *   failing | with failures; the most         ||  due_ns is null where nothing comes due
+ *   failing | with failures; the most         ||
  *
  * N is 1 to 1000, 100 if left out. M: keys that contain it, at most 256 bytes. A key is shown as in
- * a snapshot, its first 127 bytes; len is of the whole.
+ * a snapshot, its first 127 bytes; len is of the whole. age_ns is null for a key that only waits,
+ * due_ns for one that waits for no time, running_ns for one that is not held.
  *
  * It has a thread of its own. Requests are answered from pictures of the queues that are taken
  * at most every so often, however many ask: all requests together hold a queue's lock for
@@ -52,7 +54,8 @@ typedef struct wq_http wq_http;
 
 /* The registry has to be given; the rest may be zero. */
 typedef struct wq_http_options {
-	wq_registry *registry; /* outlives the server */
+	/* Held until the server is stopped: wq_registry_free() answers WQ_EBUSY. */
+	wq_registry *registry;
 	/* An IPv4 or IPv6 address; NULL: 127.0.0.1. Who may read keys is who can reach it. */
 	const char *address;
 	uint16_t port;      /* 0: one that is free, see wq_http_port() */

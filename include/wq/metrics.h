@@ -51,8 +51,16 @@ extern "C" {
 /* Returns WQ_OK, WQ_EINVAL (NULL) or WQ_ENOMEM. */
 WQ_API int wq_registry_new(wq_registry **out);
 
-/* Returns WQ_OK, WQ_EINVAL (NULL), or WQ_EBUSY: a queue is in it. */
+/* Returns WQ_OK, WQ_EINVAL (NULL), or WQ_EBUSY: a queue is in it, or somebody holds it. */
 WQ_API int wq_registry_free(wq_registry *r);
+
+/*
+ * For whoever shows a registry to others, as a server does (wq/http.h): while it is held it cannot be freed.
+ * Each hold ends with a release. Both return WQ_OK or WQ_EINVAL (NULL), wq_registry_release() also
+ * WQ_ESTALE: nobody holds it.
+ */
+WQ_API int wq_registry_hold(wq_registry *r);
+WQ_API int wq_registry_release(wq_registry *r);
 
 /* How many queues are in it; WQ_EINVAL for NULL. */
 WQ_API int64_t wq_registry_size(wq_registry *r);
@@ -87,15 +95,15 @@ WQ_API int wq_metrics_write(wq_registry *r, enum wq_metrics_format format, wq_wr
                             void *ctx);
 
 /*
- * For programs with a metrics library of their own: told of every event of the queue it is
- * given to (wq_options.provider), under the queue's lock. The functions may not
- * block or call the queue. Any of them may be NULL. The struct is copied.
+ * For programs with a metrics library of their own, as client-go's MetricsProvider: told of the five
+ * metrics below, of the queue that it is given to (wq_options.provider), under the queue's lock. The
+ * functions may not block or call the queue. Any of them may be NULL. The struct is copied.
  *
- * The two gauges of ages are not events: read them from wq_look() when they are asked for.
+ * Everything else, the two gauges of ages among it, is in wq_look(): read it when it is asked for.
  */
 enum wq_metric {
-	WQ_METRIC_DEPTH = 0,          /* add: +1, -1 */
-	WQ_METRIC_ADDS = 1,           /* add: +1 */
+	WQ_METRIC_DEPTH = 0, /* add: +1, -1; -n at wq_free(), which gives up n keys: 0 in the end */
+	WQ_METRIC_ADDS = 1,  /* add: +1 */
 	WQ_METRIC_RETRIES = 2,        /* add: +1 */
 	WQ_METRIC_QUEUE_DURATION = 3, /* observe */
 	WQ_METRIC_WORK_DURATION = 4   /* observe */

@@ -131,7 +131,7 @@ typedef struct wq_options {
 	void *dead_ctx;
 	/*
 	 * Where the queue's metrics are to be found, see wq/metrics.h; it needs a name of its own
-	 * there. The registry outlives the queue.
+	 * there, in UTF-8. The registry outlives the queue.
 	 */
 	wq_registry *registry;
 	/* Told of what happens, see wq/metrics.h; copied. It needs a name. */
@@ -149,7 +149,7 @@ typedef struct wq_options {
  *                spin_ns out of range; a clock, allocator or order without
  *                its functions; engine_options without an engine; max_attempts
  *                above WQ_FAILURES_MAX, or with a limiter that counts no failures; a
- *                registry or a provider without a name
+ *                registry or a provider without a name, a registry with one that is no UTF-8
  *   WQ_EVERSION  the engine's table is of another version
  *   WQ_EBUSY     the limiter belongs to another
  *   WQ_EEXIST    the registry has a queue of this name

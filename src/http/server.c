@@ -331,6 +331,7 @@ static void release(wq_http *h)
 	wq__pictures_release(&h->pictures);
 	wq__listings_release(&h->listings);
 	wq__visitors_release(&h->visitors);
+	(void)wq_registry_release(h->registry);
 	free(h);
 	errno = saved;
 }
@@ -380,6 +381,7 @@ int wq_http_start(wq_http **out, const wq_http_options *options)
 	if (!h)
 		return WQ_ENOMEM;
 	h->registry = options->registry;
+	(void)wq_registry_hold(h->registry);
 	h->listen_fd = h->stop_fd = -1;
 	rc = prepare(h, options);
 	if (rc == WQ_OK)

@@ -10,6 +10,7 @@ struct wq_registry {
 	wq__lock lock;             /* taken before a queue's */
 	struct wq__listing *first; /* L */
 	int64_t n;                 /* L */
+	uint64_t holds;            /* L */
 };
 
 int wq_registry_new(wq_registry **out)
@@ -34,12 +35,37 @@ int wq_registry_free(wq_registry *r)
 	if (!r)
 		return WQ_EINVAL;
 	wq__lock_acquire(&r->lock);
-	busy = r->first != NULL;
+	busy = r->first || r->holds > 0;
 	wq__lock_release(&r->lock);
 	if (busy)
 		return WQ_EBUSY;
 	wq__free(&wq__default_allocator, r, sizeof *r);
 	return WQ_OK;
+}
+
+int wq_registry_hold(wq_registry *r)
+{
+	if (!r)
+		return WQ_EINVAL;
+	wq__lock_acquire(&r->lock);
+	r->holds++;
+	wq__lock_release(&r->lock);
+	return WQ_OK;
+}
+
+int wq_registry_release(wq_registry *r)
+{
+	int rc = WQ_ESTALE;
+
+	if (!r)
+		return WQ_EINVAL;
+	wq__lock_acquire(&r->lock);
+	if (r->holds > 0) {
+		r->holds--;
+		rc = WQ_OK;
+	}
+	wq__lock_release(&r->lock);
+	return rc;
 }
 
 int64_t wq_registry_size(wq_registry *r)

@@ -12,7 +12,6 @@
 #include <wq/metrics.h>
 
 #include "base/alloc.h"
-#include "base/utf8.h"
 
 enum kind { GAUGE, GAUGE_SECONDS, COUNTER, HISTOGRAM };
 
@@ -53,7 +52,7 @@ enum { NMETRICS = sizeof metrics / sizeof metrics[0], NAME_BYTES = 256 };
 
 struct picture {
 	struct picture *next;
-	char label[NAME_BYTES * 3]; /* the name, escaped */
+	char label[NAME_BYTES * 2]; /* the name, escaped */
 	wq_snapshot s;
 };
 
@@ -69,30 +68,13 @@ struct out {
 
 /* ---- collecting ----------------------------------------------------------- */
 
-/*
- * In a label's value a backslash, a quote and a line feed are escaped. Bytes that are no
- * UTF-8, for which all of the text would be refused, become U+FFFD.
- */
+/* In a label's value a backslash, a quote and a line feed are escaped. A name here is UTF-8. */
 static void escape(char *to, const char *name)
 {
-	const unsigned char *p = (const unsigned char *)name;
-	size_t left = strlen(name);
-
-	while (left > 0) {
-		size_t n = wq__utf8(p, left);
-
-		if (n == 0) {
-			memcpy(to, "\xef\xbf\xbd", 3);
-			to += 3;
-			n = 1;
-		} else {
-			if (*p == '\\' || *p == '"' || *p == '\n')
-				*to++ = '\\';
-			memcpy(to, *p == '\n' ? (const void *)"n" : p, n);
-			to += n;
-		}
-		p += n;
-		left -= n;
+	for (; *name; name++) {
+		if (*name == '\\' || *name == '"' || *name == '\n')
+			*to++ = '\\';
+		*to++ = *name == '\n' ? 'n' : *name;
 	}
 	*to = '\0';
 }

@@ -124,6 +124,9 @@ static int mem_close(void *state)
 	size_t n = m->table.n - m->nghosts - m->nmemo - m->npairs;
 	int left = n > INT_MAX ? INT_MAX : (int)n;
 
+	/* Nobody comes after us to take them from the line. */
+	if (!busy && m->nready > 0 && m->flags & WQ__METERED)
+		wq__meter_depth(m, -(int64_t)m->nready);
 	wq__lock_release(&m->lock);
 	if (busy)
 		return WQ_EBUSY;

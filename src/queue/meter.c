@@ -75,7 +75,7 @@ void wq__meter_retried(struct wq__memory *m)
 	tell(m->meter, WQ_METRIC_RETRIES, 1);
 }
 
-void wq__meter_depth(struct wq__memory *m, int by)
+void wq__meter_depth(struct wq__memory *m, int64_t by)
 {
 	tell(m->meter, WQ_METRIC_DEPTH, by);
 }

@@ -37,8 +37,8 @@ void wq__meter_added(struct wq__memory *m, int outcome);
 /* An add that counts as a retry was accepted. */
 void wq__meter_retried(struct wq__memory *m);
 
-/* A key that was queued, or to come back, was cancelled: -1; one was given back: +1. */
-void wq__meter_depth(struct wq__memory *m, int by);
+/* A key that was queued, or to come back, was cancelled: -1; one was given back: +1; all go: -n. */
+void wq__meter_depth(struct wq__memory *m, int64_t by);
 
 /* A waiting copy came due so late. */
 void wq__meter_due(struct wq__memory *m, int64_t late_ns);

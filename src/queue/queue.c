@@ -12,6 +12,7 @@
 
 #include "base/alloc.h"
 #include "base/compiler.h"
+#include "base/utf8.h"
 #include "limit/limiter.h"
 #include "metrics/registry.h"
 #include "queue/memory.h"
@@ -30,6 +31,15 @@ static bool all_zero(const uint64_t *words, size_t n)
 	return true;
 }
 
+static bool is_utf8(const char *text)
+{
+	size_t len = strlen(text), n = 1;
+
+	for (; len > 0 && n > 0; text += n, len -= n)
+		n = wq__utf8((const unsigned char *)text, len);
+	return n > 0;
+}
+
 static int check_options(const wq_options *o)
 {
 	if (o->within > 1 || !all_zero(o->reserved, sizeof o->reserved / sizeof o->reserved[0]))
@@ -45,6 +55,8 @@ static int check_options(const wq_options *o)
 	if (o->order && (!o->order->push || !o->order->pop || o->order->room > WQ_ORDER_ROOM_MAX))
 		return WQ_EINVAL;
 	if (!o->name && (o->registry || o->provider))
+		return WQ_EINVAL;
+	if (o->registry && !is_utf8(o->name))
 		return WQ_EINVAL;
 	if (o->max_attempts > WQ_FAILURES_MAX)
 		return WQ_EINVAL;

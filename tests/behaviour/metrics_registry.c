@@ -111,6 +111,50 @@ static void a_refused_name_frees_what_came_with_it(void **state)
 	IS(wq_registry_free(r), WQ_OK);
 }
 
+/* Who shows it to others holds it. */
+static void a_held_registry_stays(void **state)
+{
+	wq_registry *r;
+	wq *q;
+
+	(void)state;
+	IS(wq_registry_hold(NULL), WQ_EINVAL);
+	IS(wq_registry_release(NULL), WQ_EINVAL);
+	IS(wq_registry_new(&r), WQ_OK);
+	IS(wq_registry_release(r), WQ_ESTALE);
+	IS(wq_registry_hold(r), WQ_OK);
+	IS(wq_registry_hold(r), WQ_OK);
+	IS(wq_registry_free(r), WQ_EBUSY);
+	IS(wq_registry_release(r), WQ_OK);
+	IS(wq_registry_free(r), WQ_EBUSY);
+	q = named(r, "q"); /* it can be used as ever */
+	IS(wq_registry_release(r), WQ_OK);
+	IS(wq_registry_release(r), WQ_ESTALE);
+	IS(wq_registry_free(r), WQ_EBUSY);
+	IS(wq_free(q), 0);
+	IS(wq_registry_free(r), WQ_OK);
+}
+
+/* Of others two could look alike in the text, and nobody could ask for either. */
+static void names_are_utf8(void **state)
+{
+	static const char *const good[] = {"ä", "q😀", "\n", "\x7f"};
+	static const char *const bad[] = {"x\xff", "\xc3", "\xc0\xaf", "\xed\xa0\x80", "\x80q"};
+	wq_registry *r;
+	wq *q = NULL;
+
+	(void)state;
+	IS(wq_registry_new(&r), WQ_OK);
+	for (size_t i = 0; i < LENGTH(good); i++)
+		IS(wq_free(named(r, good[i])), 0);
+	for (size_t i = 0; i < LENGTH(bad); i++) {
+		IS(wq_new(&q, &(wq_options){.name = bad[i], .registry = r}), WQ_EINVAL);
+		assert_null(q);
+		IS(wq_free(named(NULL, bad[i])), 0);
+	}
+	IS(wq_registry_free(r), WQ_OK);
+}
+
 static void two_registries_and_none(void **state)
 {
 	wq_registry *r1, *r2;
@@ -380,6 +424,24 @@ static void the_provider_on_random_tapes(void **state)
 	}
 }
 
+/* What wq_free() gives up leaves the line. */
+static void the_depth_ends_at_0(void **state)
+{
+	struct meter_rig r;
+	wq_item it;
+
+	(void)state;
+	meter_open(&r, NULL);
+	for (char key = 'a'; key <= 'e'; key++)
+		IS(wq_add(r.f.q, &key, 1), WQ_QUEUED);
+	IS(wq_add_after(r.f.q, "later", 5, WQ_SECOND), WQ_WAITING);
+	IS(wq_try_get(r.f.q, &it), WQ_OK);
+	IS(wq_free(r.f.q), WQ_EBUSY);
+	IS(r.told.depth, 4); /* nothing was given up */
+	IS(wq_done(r.f.q, &it), WQ_OK);
+	meter_close(&r);
+}
+
 static void a_provider_may_lack_functions(void **state)
 {
 	wq_metrics_provider nothing = {0};
@@ -401,12 +463,15 @@ int main(int argc, char **argv)
 	    cmocka_unit_test(bad_arguments),
 	    cmocka_unit_test(queues_stand_by_name),
 	    cmocka_unit_test(a_refused_name_frees_what_came_with_it),
+	    cmocka_unit_test(a_held_registry_stays),
+	    cmocka_unit_test(names_are_utf8),
 	    cmocka_unit_test(two_registries_and_none),
 	    cmocka_unit_test(a_busy_queue_stays),
 	    cmocka_unit_test(each_stops_when_it_is_told),
 	    cmocka_unit_test(long_names),
 	    cmocka_unit_test(scrapes_beside_new_and_free),
 	    cmocka_unit_test(the_provider_on_random_tapes),
+	    cmocka_unit_test(the_depth_ends_at_0),
 	    cmocka_unit_test(a_provider_may_lack_functions),
 	};
 

@@ -8,7 +8,7 @@ static void told_add(void *ctx, enum wq_metric metric, int64_t delta)
 
 	if (metric == WQ_METRIC_DEPTH) {
 		t->depth += delta;
-		t->odd += (delta != 1 && delta != -1) || t->depth < 0;
+		t->odd += (delta != 1 && delta != -1 && !t->freeing) || t->depth < 0;
 		return;
 	}
 	t->odd += delta != 1;
@@ -56,7 +56,10 @@ void meter_open(struct meter_rig *r, const wq_options *options)
 void meter_close(struct meter_rig *r)
 {
 	told_agrees(&r->told, r->f.q);
+	r->told.freeing = true;
 	fixture_close(&r->f, -1);
+	IS(r->told.depth, 0);
+	IS(r->told.odd, 0);
 }
 
 wq_snapshot look(wq *q)

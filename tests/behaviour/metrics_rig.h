@@ -10,7 +10,8 @@
 struct told {
 	int64_t depth, adds, retries;
 	int64_t queue_n, queue_ns, work_n, work_ns;
-	int odd; /* calls that make no sense: a wrong number, a depth below 0 */
+	int odd;      /* calls that make no sense: a wrong number, a depth below 0 */
+	bool freeing; /* keys that are left are given up in one call */
 };
 
 struct meter_rig {
@@ -20,7 +21,7 @@ struct meter_rig {
 
 /* options may be NULL; name and provider are the rig's. */
 void meter_open(struct meter_rig *r, const wq_options *options);
-/* Keys may be left in line. */
+/* Keys may be left in line; in the end the depth is 0. */
 void meter_close(struct meter_rig *r);
 
 wq_metrics_provider told_provider(struct told *told);

@@ -259,18 +259,6 @@ static void names_are_escaped(void **state)
 	page_close(&p);
 }
 
-/* Prometheus refuses everything if one label is no UTF-8. */
-static void names_that_are_no_text(void **state)
-{
-	struct page p;
-
-	(void)state;
-	page_open(&p, "a\xff\xc3(");
-	value_is(page_text(&p, WQ_PROMETHEUS),
-	         "workqueue_depth{name=\"a\xef\xbf\xbd\xef\xbf\xbd(\"}", 0, 1);
-	page_close(&p);
-}
-
 static void series_come_and_go_with_their_queue(void **state)
 {
 	struct page p;
@@ -448,7 +436,6 @@ int main(void)
 	    cmocka_unit_test(a_long_sum_loses_nothing),
 	    cmocka_unit_test(the_forms_differ_where_they_must),
 	    cmocka_unit_test(names_are_escaped),
-	    cmocka_unit_test(names_that_are_no_text),
 	    cmocka_unit_test(series_come_and_go_with_their_queue),
 	    cmocka_unit_test(a_writer_may_stop),
 	    cmocka_unit_test(bad_arguments),

@@ -70,6 +70,20 @@ static void test_not_an_address(void **state)
 		   WQ_EINVAL);
 }
 
+/* It is looked at by whoever asks: it stays until the last server is stopped. */
+static void test_holds_its_registry(void **state)
+{
+	wq_http *h[2];
+
+	for (size_t i = 0; i < LENGTH(h); i++)
+		IS(wq_http_start(&h[i], &(wq_http_options){.registry = *state}), WQ_OK);
+	for (size_t i = 0; i < LENGTH(h); i++) {
+		IS(wq_registry_free(*state), WQ_EBUSY);
+		IS(wq_http_stop(h[i]), WQ_OK);
+	}
+	IS(wq_registry_release(*state), WQ_ESTALE);
+}
+
 static void test_taken(void **state)
 {
 	wq_http *first, *second;
@@ -174,6 +188,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test_setup_teardown(test_refused, setup, teardown),
 	    cmocka_unit_test_setup_teardown(test_not_an_address, setup, teardown),
+	    cmocka_unit_test_setup_teardown(test_holds_its_registry, setup, teardown),
 	    cmocka_unit_test_setup_teardown(test_taken, setup, teardown),
 	    cmocka_unit_test_setup_teardown(test_not_ours, setup, teardown),
 	    cmocka_unit_test_setup_teardown(test_start_and_stop, setup, teardown),
