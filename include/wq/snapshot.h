@@ -4,11 +4,11 @@
  *
  *     wq_snapshot s;
  *     wq_look(q, &s);
- *     printf("%llu queued, the oldest for %.3f s\n", s.queued, 1e-9 * s.oldest_queued.age_ns);
+ *     printf("%" PRIu64 " queued, the oldest for %.3f s\n", s.queued, 1e-9 * (double)s.oldest_queued.age_ns);
  *
- * Counts by state are there for every queue, and so are dropped, dead and overstayed. The other counters, histograms and ages of
- * running keys need a queue with a name (wq_options.name): without one nobody
- * asked for them, and they cost a look at the clock for every step. They are 0 then.
+ * Counts by state are there for every queue, and so are dropped, dead and overstayed. The other
+ * counters, histograms and ages of running keys need a queue with a name (wq_options.name): without
+ * one nobody asked for them, and they cost a look at the clock for every step. They are 0 then.
  */
 #ifndef WQ_SNAPSHOT_H
 #define WQ_SNAPSHOT_H
@@ -87,7 +87,13 @@ typedef int (*wq_write_fn)(void *ctx, const char *text, size_t n);
 
 /*
  * The snapshot as one JSON object (RFC 8259, UTF-8; bytes of keys that are no
- * UTF-8 become U+FFFD), without a line feed at the end. `name` may be NULL.
+ * UTF-8 become U+FFFD), without a line feed at the end. Its members are named as those of the struct:
+ *
+ *     {"name":"pods","now_ns":..,"queued":..,  and so on, numbers; "name" is left out if name is NULL
+ *      "next_due_ns":..,                       null: no key waits for a time (WQ_NEVER)
+ *      "oldest_queued":{"key":"a","len":1,"age_ns":..},   null: there is none (age_ns < 0);
+ *      "longest_running":{..},                            so with this. The key is cut off, len is not
+ *      "queue":{"count":[..],"sum_ns":..}, "work":{..}, "late":{..}}
  *
  * Returns WQ_OK, WQ_EINVAL, or what write answered.
  */

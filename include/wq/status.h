@@ -38,12 +38,12 @@ extern "C" {
 	X(WQ_EINTERRUPTED, -8, "interrupted by wq_interrupt or released by wq_shutdown")           \
 	X(WQ_ESTALE, -9, "no longer valid: handed back, fired or gone already")                    \
 	X(WQ_EOTHERQUEUE, -10, "the item belongs to another queue")                                \
-	X(WQ_EBUSY, -11, "in use: held, waited in, worked on, or owned by another")                \
+	X(WQ_EBUSY, -11, "in use: held, waited in, worked on, not empty, or owned by another")     \
 	X(WQ_EDEADLK, -12, "the call would wait for itself")                                       \
 	X(WQ_ENOTFOUND, -13, "no such key")                                                        \
 	X(WQ_ENOTSUP, -14, "the engine does not do this")                                          \
 	X(WQ_EVERSION, -15, "the engine was built for another version of the interface")           \
-	X(WQ_EIO, -16, "storage, network or the system failed: no descriptor, no thread")          \
+	X(WQ_EIO, -16, "storage, network or the system failed: no descriptor, thread or port")     \
 	X(WQ_EEXIST, -17, "the registry has a queue of this name")
 
 #define WQ_STATUS_ENUM(name, number, text) name = (number),
