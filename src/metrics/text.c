@@ -72,9 +72,13 @@ struct out {
 static void escape(char *to, const char *name)
 {
 	for (; *name; name++) {
-		if (*name == '\\' || *name == '"' || *name == '\n')
+		char c = *name;
+
+		if (c == '\\' || c == '"' || c == '\n')
 			*to++ = '\\';
-		*to++ = *name == '\n' ? 'n' : *name;
+		if (c == '\n')
+			c = 'n';
+		*to++ = c;
 	}
 	*to = '\0';
 }

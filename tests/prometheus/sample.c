@@ -18,7 +18,8 @@ static int put(void *ctx, const char *text, size_t n)
 
 static int text(void)
 {
-	static const char *const names[] = {"pods", "a \"name\"\\\n{with} all, of=it", "\xc3\xa4 \xf0\x9f\x98\x80"};
+	static const char *const names[] = {"pods", "a \"name\"\\\n{with} all, of=it",
+	                                    "\xc3\xa4 \xf0\x9f\x98\x80"};
 	wq_registry *r;
 	wq *q[3] = {NULL};
 	int rc = wq_registry_new(&r);
