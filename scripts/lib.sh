@@ -58,6 +58,7 @@ package_of() {
 	libuv) echo libuv1-dev ;;
 	clang-rt) echo "libclang-rt-$(clang -dumpversion | cut -d. -f1)-dev" ;;
 	nm | readelf) echo binutils ;;
+	script) echo bsdutils ;;
 	*) echo "$1" ;;
 	esac
 }
