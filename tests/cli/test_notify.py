@@ -223,6 +223,17 @@ class Notify(Case):
         seen += self.rest(s)
         self.assertEqual(self.fields(seen, "STOPPING") + self.fields(seen, "EXTEND_TIMEOUT_USEC"), [])
 
+    def test_drain_is_a_stop(self):
+        s, p = self.held("--socket=queue", "-a", "-")
+        q = self.wq("drain", "--no-wait", "-s", "queue")
+        self.assertEqual((q.returncode, q.stderr), (0, b""))
+        seen = self.wait_for(s, STOPPING="1")
+        self.assertEqual(seen[-1]["EXTEND_TIMEOUT_USEC"], "15000000")
+        self.assertTrue(seen[-1]["STATUS"].startswith("finishing: "), seen[-1])
+        self.let("go")
+        p.communicate()
+        self.assertEqual(p.returncode, 0)
+
     # ---- a manager that does not read --------------------------------------
 
     def fill(self, s):
