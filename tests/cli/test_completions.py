@@ -1,7 +1,11 @@
 """Completions: bash's by its own functions; zsh and fish where they are installed. All offer what `wq help` names."""
+import os
+import pty
 import re
+import select
 import shutil
 import subprocess
+import time
 from pathlib import Path
 from unittest import skipUnless
 
@@ -92,6 +96,36 @@ class Completions(Case):
     def test_zsh_syntax(self):
         p = subprocess.run(["zsh", "-n", FOLDER / "_wq"], capture_output=True, timeout=rig.PATIENCE)
         self.assertEqual((p.returncode, p.stderr), (0, b""))
+
+    @skipUnless(shutil.which("zsh"), "zsh is not installed")
+    def test_zsh(self):
+        """In a terminal, with the tab key: zsh completes nowhere else."""
+        pid, fd = pty.fork()
+        if pid == 0:
+            os.chdir(self.dir)
+            os.execvpe("zsh", ["zsh", "-f", "-i"], self.env | {"TERM": "dumb", "HOME": str(self.dir), "PS1": "> "})
+        self.addCleanup(os.waitpid, pid, 0)
+        self.addCleanup(os.close, fd)  # which ends it
+        self.type(fd, f"unsetopt auto_menu; fpath=({FOLDER} $fpath); autoload -U compinit; compinit -u -D; "
+                      "echo re''ady\n", "ready")
+        (self.dir / "keys.txt").touch()
+        for line, wanted in (("wq ", "finish everything and end"), ("wq dr", "wq drain"), ("wq --v", "wq --version"),
+                             ("wq help forg", "wq help forget"),
+                             ("wq run --kill", "wq run --kill-after="), ("wq run --on-term=d", "--on-term=drain"),
+                             ("wq run --jitter=de", "--jitter=decorrelated"), ("wq run -j 4 -a ke", "-a keys.txt"),
+                             ("wq run -j 4 -- unali", "-- unalias"), ("wq ls --state=w", "--state=waiting"),
+                             ("wq cancel --k", "cancel --kill"), ("wq set w", "set workers=")):
+            self.type(fd, line + "\t", wanted)
+            self.type(fd, "\x15", "")
+
+    def type(self, fd, text, wanted):
+        """Types, and reads until that is seen."""
+        os.write(fd, text.encode())
+        seen, end = "", time.monotonic() + rig.PATIENCE
+        while wanted not in seen:
+            self.assertLess(time.monotonic(), end, f"{wanted!r} is not in {seen!r}")
+            if select.select([fd], [], [], 0.1)[0]:
+                seen += os.read(fd, 4096).decode(errors="replace").replace("\b", "")
 
     def test_zsh_options(self):
         text = (FOLDER / "_wq").read_text()
