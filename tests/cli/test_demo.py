@@ -1,6 +1,7 @@
 """scripts/demo: it checks its own sums, on a terminal and without one."""
 import os
 import pty
+import signal
 import subprocess
 from pathlib import Path
 
@@ -15,17 +16,30 @@ class Demo(Case):
         super().setUp()
         self.env |= {"WQ": rig.program, "TERM": "xterm"}
 
+    def demo(self, **kwargs):
+        """Starts it, as a group of its own: what a failed test leaves of it is ended."""
+        p = subprocess.Popen([DEMO], env=self.env, start_new_session=True, **kwargs)
+        self.addCleanup(self.end_group, p)
+        return p
+
+    def end_group(self, p):
+        try:
+            os.killpg(p.pid, signal.SIGTERM)
+        except ProcessLookupError:
+            pass
+        self.end(p)
+
     def test_without_a_terminal(self):
-        p = subprocess.run([DEMO], capture_output=True, text=True, env=self.env, timeout=rig.PATIENCE)
-        self.assertEqual(p.returncode, 0, p.stdout + p.stderr)
-        self.assertIn("It adds up.", p.stdout)
-        self.assertNotIn("running", p.stderr)
+        p = self.demo(stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        out, err = p.communicate(timeout=rig.PATIENCE)
+        self.assertEqual(p.returncode, 0, out + err)
+        self.assertIn("It adds up.", out)
+        self.assertNotIn("running", err)
         self.assertEqual(os.listdir(self.dir), [])
 
     def test_on_a_terminal(self):
         ours, theirs = pty.openpty()
-        p = subprocess.Popen([DEMO], stdin=theirs, stdout=theirs, stderr=theirs, env=self.env, start_new_session=True)
-        self.addCleanup(self.end, p)
+        p = self.demo(stdin=theirs, stdout=theirs, stderr=theirs)
         os.close(theirs)
         seen = b""
         try:
