@@ -298,8 +298,11 @@ static void command_ended(struct run *r, struct job *j)
 	j->state = JOB_LEAVING;
 	j->terminated = true;
 	j->killed = false;
-	j->next_ns = r->now_ns + LOOK_AGAIN;
 	j->kill_ns = j->ended_ns + r->opt->kill_after_ns;
+	/* Ended by us: the rest of its group has no more time than it had. */
+	if (j->stopped && j->next_ns < j->kill_ns)
+		j->kill_ns = j->next_ns;
+	j->next_ns = r->now_ns + LOOK_AGAIN;
 	look_at_group(r, j);
 }
 
