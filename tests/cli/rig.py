@@ -32,6 +32,14 @@ class Case(unittest.TestCase):
         self.random = random.Random(f"{seed} {self.id()}")
         self.env = {k: v for k, v in os.environ.items() if not k.startswith("WQ_")}
         self.env["TMPDIR"] = folder.name
+        # What hangs is told with the line where it hangs, and its processes are ended.
+        if not long:
+            signal.signal(signal.SIGALRM, self.hangs)
+            signal.setitimer(signal.ITIMER_REAL, 2 * PATIENCE)
+            self.addCleanup(signal.setitimer, signal.ITIMER_REAL, 0)
+
+    def hangs(self, *_):
+        raise TimeoutError("the test hangs")
 
     def wq(self, *args, input="", env=None, **kwargs):
         """Runs the program to its end: a CompletedProcess with bytes."""
