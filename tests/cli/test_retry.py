@@ -336,14 +336,14 @@ class Timeout(Failing):
 
     def test_not_killed_before_that(self):
         self.fifo("go")
-        p = self.start("run", "--timeout=1ms", "--kill-after=1h", "--retries=0", "--log=log", "--", "sh", "-c",
-                       "trap 'read x <go; exit 7' TERM; touch up; while :; do sleep .01; done")
+        # An attempt that has its trap in time tells so, and may take its time.
+        p = self.start("run", "--timeout=20ms", "--kill-after=1h", "--retries=forever", "--backoff=1ms", "--log=log",
+                       "--", "sh", "-c", "trap 'touch up; read x <go; exit 100' TERM; while :; do sleep .01; done")
         self.give(p, "a")
         p.stdin.close()
-        # Terminated before it is up, it has no trap yet.
-        if self.until(lambda: (self.dir / "up").exists() or p.poll() is not None) and p.poll() is None:
-            self.let("go")
-            self.assertEqual((p.wait(), self.log()[0]["exit"]), (123, 7))
+        self.until_file("up")
+        self.let("go")
+        self.assertEqual((p.wait(), self.log()[-1]["exit"], self.log()[-1]["timed_out"]), (123, 100, True))
 
     def test_in_time(self):
         p = self.wq("run", "--timeout=1m", "--log=log", "--", "true", input="a\n")
