@@ -184,6 +184,17 @@ class Drain(Stopping):
         p.terminate()
         self.over(p, 1, "", done="abc")
 
+    def test_who_runs_and_is_debounced_comes_once_more(self):
+        p = self.held("-j1", "--on-term=drain", "--debounce=100ms", keys="a")
+        self.until_file("upa")
+        self.give(p, "a")
+        self.taken(p)
+        self.signal(p, TERM, "what there is gets done")
+        self.let("goa")
+        self.assertEqual(p.stdout.readline(), b"a\n")
+        self.let("goa")
+        self.over(p, 1, "", done="a")
+
     def test_who_fails_is_left(self):
         p = self.held("-j1", "--on-term=drain", "--backoff=1h", keys="ab", command='[ "$1" = b ]')
         self.until(lambda: len(self.lines("log")) == 2)
@@ -263,6 +274,15 @@ class Twice(Stopping):
 
     def test_the_key_came_again(self):
         p = self.held("-j1", "--grace=1h", keys="a", command='touch "up$1"; exec sleep 600')
+        self.until_file("upa")
+        self.give(p, "a", "a")
+        self.taken(p)
+        for said in ("stopping", "terminating"):
+            self.signal(p, TERM, said)
+        self.over(p, 75, "a")
+
+    def test_the_key_came_again_and_waits(self):
+        p = self.held("-j1", "--grace=1h", "--debounce=100ms", keys="a", command='touch "up$1"; exec sleep 600')
         self.until_file("upa")
         self.give(p, "a", "a")
         self.taken(p)
@@ -422,6 +442,12 @@ class Leftover(Stopping):
                     "kill $PPID")
         self.assertEqual((p.returncode, sorted(self.lines("left"))), (75, ["b", "c"]))
         self.assertIn(b"2 refused", p.stderr)
+
+    def test_cannot_be_put_in_its_place(self):
+        p = self.wq("run", "-j1", "--leftover=left", "--", "sh", "-c", "mkdir left; kill $PPID", input="a\nb\nc\n")
+        self.assertEqual(p.returncode, 75)
+        part = re.search(r"wq: left: Is a directory; what is left is in (\S+)\n", p.stderr.decode())
+        self.assertEqual(sorted((self.dir / part[1]).read_text().split()), ["b", "c"])
 
     def test_cannot_be_opened(self):
         p = self.wq("run", "--leftover=no/left", "--", "touch", "x", input="a\n")
