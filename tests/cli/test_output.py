@@ -224,7 +224,7 @@ class Results(Case):
                     input="a\nb\n")
         self.assertEqual(p.returncode, 123)
         self.assertEqual(self.lines("dead"), ["a"])
-        self.assertEqual(p.stderr, b"wq: a: there is no place for its results: Not a directory\n" * 2)
+        self.assertEqual(p.stderr, b"wq: a: its results cannot be kept: Not a directory\n" * 2)
         self.assertEqual(self.read("b", "stdout"), b"b\n")
 
     def test_no_folder(self):

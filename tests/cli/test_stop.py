@@ -514,6 +514,30 @@ class Debounce(Stopping):
         self.assertEqual((p.returncode, sorted(p.stdout.split())), (0, [b"a", b"b"]))
         self.assertEqual(sorted((a["key"], a["merged"]) for a in self.log()), [("a", 2), ("b", 0)])
 
+    def test_max_wait_bounds_it(self):
+        # Alone it would wait for an hour.
+        began = time.monotonic()
+        p = self.wq("run", "--debounce=1h", "--max-wait=100ms", "--", "echo", input="a\nb\na\n")
+        self.assertGreaterEqual(time.monotonic() - began, 0.1)
+        self.assertEqual((p.returncode, sorted(p.stdout.split())), (0, [b"a", b"b"]))
+
+    def test_max_wait_of_what_keeps_coming(self):
+        p = self.start("run", "--debounce=1h", "--max-wait=100ms", "--log=log", "--", "true")
+        for n in (1, 2, 3):
+            began = time.monotonic()
+            while len(self.lines("log")) < n:
+                self.give(p, "a")
+                self.assertLess(time.monotonic() - began, 30)
+                last = time.monotonic()
+                self.until(lambda: time.monotonic() > last + 0.003)  # events that come apart
+            if n == 1:
+                self.assertGreaterEqual(time.monotonic() - began, 0.1)
+        self.assertEqual([a["outcome"] for a in self.log()][:3], ["done"] * 3)
+
+    def test_max_wait_makes_nobody_wait(self):
+        p = self.wq("run", "--debounce=1ms", "--max-wait=1h", "--", "echo", input="a\n")
+        self.assertEqual((p.returncode, p.stdout), (0, b"a\n"))
+
     def test_left_when_it_stops(self):
         p = self.held("--debounce=1h", keys="ab")
         p.terminate()
