@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 #include <wq/clock.h>
@@ -52,8 +53,8 @@ static void begin(struct batch *b)
 static bool flush(struct batch *b)
 {
 	struct ask *a = &b->c->ask;
-	uint64_t given = 0, merged = 0;
 	const char *piece;
+	char *rest;
 	size_t n;
 
 	if (b->n == 0)
@@ -66,9 +67,9 @@ static bool flush(struct batch *b)
 		b->status = a->status;
 		return false;
 	}
-	sscanf(piece, "%" SCNu64 " %" SCNu64, &given, &merged);
-	b->given += given;
-	b->merged += merged;
+	/* Two numbers; a comma is behind them. */
+	b->given += strtoull(piece, &rest, 10);
+	b->merged += strtoull(rest, NULL, 10);
 	begin(b);
 	return true;
 }

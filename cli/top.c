@@ -88,7 +88,10 @@ static size_t fitting(const struct text *t, size_t columns)
 	return i;
 }
 
-/* What is in s->line becomes a line; the last row stays free. */
+/*
+ * What is in s->line becomes a line. The last row is the foot's, and the last column nobody's: a
+ * terminal that has written there is about to begin the next line.
+ */
 static void put_line(struct screen *s, const char *color)
 {
 	if (s->live && s->row + 1 >= s->rows) {
@@ -97,7 +100,7 @@ static void put_line(struct screen *s, const char *color)
 	}
 	if (color && s->color)
 		text_print(&s->t, "\033[%sm", color);
-	text_add(&s->t, s->line.bytes, s->live ? fitting(&s->line, s->columns) : s->line.n);
+	text_add(&s->t, s->line.bytes, s->live ? fitting(&s->line, s->columns - 1) : s->line.n);
 	if (color && s->color)
 		text_str(&s->t, "\033[0m");
 	text_str(&s->t, s->live ? "\033[K\r\n" : "\n");
@@ -156,6 +159,14 @@ static void list(struct screen *s, const char *title, const struct entries *e, s
 	}
 }
 
+static void foot(struct screen *s)
+{
+	text_print(&s->line, "q: quit  p: %s", s->state.paused ? "resume" : "pause");
+	text_print(&s->t, "\033[%zu;1H", s->rows);
+	text_add(&s->t, s->line.bytes, fitting(&s->line, s->columns - 1));
+	s->line.n = 0;
+}
+
 /* ---- pictures ------------------------------------------------------------ */
 
 /* False: the run is not there any more, or does not answer as it should. */
@@ -190,8 +201,7 @@ static bool draw(struct screen *s)
 		list(s, "failed   ago      failures  key", &failing, 200, "33");
 		text_str(&s->t, s->live ? "\033[J" : "");
 		if (s->live)
-			text_print(&s->t, "\033[%zu;1Hq: quit  p: %s", s->rows,
-			           s->state.paused ? "resume" : "pause");
+			foot(s);
 		well = write_all(STDOUT_FILENO, s->t.bytes, s->t.n);
 	}
 	show_free(&running);
