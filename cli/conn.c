@@ -138,7 +138,8 @@ void conn_flush(struct conn *c)
 		c->file = -1;
 	}
 	while (c->out_at < c->out.n && !c->broken)
-		if (!put(c, c->out.bytes + c->out_at, c->out.n - c->out_at, &c->out_at))
+		if (!put(c, c->out.bytes + c->out_at, c->out.n - c->out_at, &c->out_at) &&
+		    !c->broken)
 			return;
 	text_release(&c->out);
 	c->out_at = 0;
@@ -353,20 +354,23 @@ void conn_rest(struct conn *c, void (*fn)(struct run *r, const char *key, size_t
 
 static void take_orders(struct conn *c)
 {
+	/* One answer at a time: the next order is not looked at before it is written. */
 	while (!c->closing && is_written(c)) {
 		const char *payload;
 		size_t len;
 		ssize_t n;
 
-		if (c->busy == BUSY_ADD)
+		if (c->busy == BUSY_ADD) {
 			order_add_more(c);
+			if (c->busy == BUSY_ADD)
+				return;
+			conn_flush(c);
+			continue;
+		}
 		if (c->busy != BUSY_NOT)
 			return;
 		c->in_at += c->frame;
 		c->frame = 0;
-		conn_flush(c);
-		if (!is_written(c))
-			return;
 		n = frame_find(c->in.bytes + c->in_at, c->in.n - c->in_at, &payload, &len);
 		if (n < 0) {
 			conn_not(c, EXIT_TROUBLE, "that is no order: LEN:order, is wanted");
@@ -378,7 +382,8 @@ static void take_orders(struct conn *c)
 		order(c, payload, len);
 		conn_flush(c);
 	}
-	used(c);
+	if (c->frame == 0)
+		used(c);
 }
 
 /* ---- turns --------------------------------------------------------------- */
@@ -400,8 +405,9 @@ static bool may_read(const struct conn *c)
 /* Nothing more can come of it. */
 static bool is_over(const struct conn *c)
 {
+	/* Who has written keys and gone has written them all the same. */
 	if (c->broken)
-		return true;
+		return c->kind != CONN_KEYS || c->closing;
 	if (!is_written(c))
 		return false;
 	return c->closing || (c->ended && c->kind != CONN_KEYS && c->busy == BUSY_NOT);

@@ -1,6 +1,7 @@
 """A run that listens on a socket, for the tests that talk to it."""
 import json
 import os
+import signal
 import socket
 import subprocess
 
@@ -66,6 +67,14 @@ class Served(Case):
     def ended(self):
         """The exit status of the run, when it has ended."""
         return self.run_.wait(rig.PATIENCE)
+
+    def halt(self):
+        """Stops the run as a debugger would; SIGCONT lets it go on."""
+        def is_halted():
+            with open(f"/proc/{self.run_.pid}/stat", encoding="ascii") as f:
+                return f.read().rsplit(")", 1)[1].split()[0] == "T"
+        self.run_.send_signal(signal.SIGSTOP)
+        self.until(is_halted, "a halt")
 
     def adds_up(self):
         s = self.status()

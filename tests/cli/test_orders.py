@@ -16,9 +16,10 @@ class Add(Served):
         self.assertEqual(self.ask("add", "a", "b c", "a"), "")
         self.assertEqual(self.complaint, "")
         self.ask("add", "--", "-x", "--")
+        self.ask("add", "c", "-v")
         self.ask("wait")
         keys = {json.loads(line)["key"] for line in self.lines("log")}
-        self.assertEqual(keys, {"a", "b c", "-x", "--"})
+        self.assertEqual(keys, {"a", "b c", "-x", "--", "c", "-v"})
 
     def test_verbose(self):
         self.serve()
@@ -63,6 +64,9 @@ class Add(Served):
         self.assertEqual(self.keys(), ["x" * KEY_MAX, "z"])
         self.ask("cancel", "x" * KEY_MAX)
         self.assertEqual(self.keys(), ["z"])
+        more = [f"{i:05}" for i in range(900)]
+        self.ask("add", "-", input="\n".join(["x" * KEY_MAX, *more]))
+        self.assertEqual(self.keys(), [*more, "x" * KEY_MAX, "z"])
 
     def test_input_nul(self):
         self.serve()

@@ -111,8 +111,9 @@ class Top(Served):
 
     def test_live(self):
         self.serve()
-        s = Screen(self, "--interval", "10ms")
+        s = Screen(self, "--interval", "1ms")
         s.until("0 done")
+        self.until(lambda: s.read() or len(s.pictures()) > 100)
         self.ask("add", "a", "b")
         s.until("2 done")
         s.type(b"xyz ")
