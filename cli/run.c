@@ -163,10 +163,10 @@ static void turn(struct run *r)
 {
 	r->now_ns = wq_now(r->q);
 	job_due(r);
+	mind_output(r);
 	source_pump(r);
 	control_turn(r);
 	job_start_all(r);
-	mind_output(r);
 	unchoke(r);
 	report_turn(r);
 	notify_turn(r);
