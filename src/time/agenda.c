@@ -10,6 +10,7 @@ enum {
 	FEW = 32,          /* a bucket with so many goes to the heap instead of to lower levels */
 	AHEAD = 15,        /* memory is reserved for so many more: most inserts need not look */
 	SWEEP_CHUNKS = 16, /* looked at by one step of a sweep */
+	FIRST_REFS = 1 << 14, /* read by a search for the first one that lives, at most */
 };
 
 #define RUN_BYTES (2 * sizeof(wq__ref) * WQ__RUN_MAX)
@@ -370,6 +371,16 @@ static void bucket_emptied(wq__agenda *a, uint32_t l, uint32_t slot)
 		a->level_bits &= ~(UINT64_C(1) << l);
 }
 
+/* Its last reference is gone; chunks that a sweep has emptied may be there still. */
+static void bucket_done(wq__agenda *a, uint32_t l, uint32_t slot)
+{
+	struct wq__bucket *b = &a->level[l]->bucket[slot];
+
+	while (b->head)
+		bucket_drop_head(a, b);
+	bucket_emptied(a, l, slot);
+}
+
 static int insert_slow(wq__agenda *a, wq__ref ref)
 {
 	bool past = ref.due_ns < a->time_ns;
@@ -530,7 +541,7 @@ static wq__ref take(wq__agenda *a, enum source from, uint32_t l, uint32_t slot)
 	wq__ref ref = bucket_shift(a, b);
 
 	if (b->n == 0)
-		bucket_emptied(a, l, slot);
+		bucket_done(a, l, slot);
 	return ref;
 }
 
@@ -577,6 +588,119 @@ int64_t wq__agenda_next(const wq__agenda *a)
 	if (first_bucket(a, &l, &slot) && a->level[l]->bucket[slot].min_ns < next)
 		next = a->level[l]->bucket[slot].min_ns;
 	return next;
+}
+
+/* ---- the first that lives -------------------------------------------------- */
+
+struct search {
+	wq__agenda *a;
+	wq__keep_fn keep;
+	const void *owner;
+	int64_t first_ns; /* of those that were seen to live */
+	int dead;         /* how many more of them may be looked at */
+};
+
+static bool lives(struct search *s, wq__ref ref)
+{
+	if (s->keep(s->owner, &ref, 1) > 0)
+		return true;
+	s->dead--;
+	return false;
+}
+
+/* A dead one was taken out. */
+static void buried(wq__agenda *a)
+{
+	assert(a->ndead > 0);
+	a->n--;
+	a->ndead--;
+}
+
+static void search_run(struct search *s)
+{
+	wq__agenda *a = s->a;
+
+	for (; a->run_at < a->run_end && s->dead > 0; a->run_at++) {
+		if (lives(s, a->run[a->run_at])) {
+			s->first_ns = a->run[a->run_at].due_ns;
+			return;
+		}
+		buried(a);
+	}
+}
+
+static void search_near(struct search *s)
+{
+	wq__agenda *a = s->a;
+
+	while (a->nnear > 0 && a->near[0].due_ns < s->first_ns && s->dead > 0) {
+		wq__ref ref = {.due_ns = a->near[0].due_ns, .what = a->near[0].what};
+
+		if (lives(s, ref)) {
+			s->first_ns = ref.due_ns;
+			return;
+		}
+		near_pop(a);
+		buried(a);
+	}
+}
+
+/* The first one in a bucket is not at its front: all of it is read, and left as it is. */
+static void search_chunks(struct search *s, const struct wq__bucket *b)
+{
+	if (b->n > FIRST_REFS && b->head->ref[b->head->first].due_ns != b->min_ns) {
+		s->dead = 0;
+		return;
+	}
+	for (const struct wq__chunk *c = b->head; c; c = c->next) {
+		for (uint16_t i = c->first; i < c->end; i++) {
+			if (s->first_ns == b->min_ns || s->dead <= 0)
+				return;
+			if (c->ref[i].due_ns < s->first_ns && lives(s, c->ref[i]))
+				s->first_ns = c->ref[i].due_ns;
+		}
+	}
+}
+
+/* Of the first bucket in which one lives; all others are later. */
+static void search_buckets(struct search *s)
+{
+	uint32_t l, slot;
+
+	while (first_bucket(s->a, &l, &slot) && s->dead > 0) {
+		struct wq__bucket *b = &s->a->level[l]->bucket[slot];
+
+		if (b->min_ns >= s->first_ns)
+			return;
+		while (b->n > 0 && s->dead > 0) {
+			while (b->head->first == b->head->end)
+				bucket_drop_head(s->a, b);
+			if (lives(s, b->head->ref[b->head->first]))
+				break;
+			bucket_shift(s->a, b);
+			buried(s->a);
+		}
+		if (b->n > 0) {
+			search_chunks(s, b);
+			return;
+		}
+		bucket_done(s->a, l, slot);
+	}
+}
+
+int64_t wq__agenda_first(wq__agenda *a, wq__keep_fn keep, const void *owner)
+{
+	struct search s = {
+	    .a = a, .keep = keep, .owner = owner, .first_ns = INT64_MAX, .dead = WQ__AGENDA_DEAD};
+
+	/* One that is half open is in no order. */
+	if (a->opening)
+		return wq__agenda_next(a);
+	search_run(&s);
+	search_near(&s);
+	search_buckets(&s);
+	wq__agenda_trim(a);
+	return s.dead > 0 ? s.first_ns : wq__agenda_next(a);
 }
 
 /* ---- sweeping ------------------------------------------------------------- */

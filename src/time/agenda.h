@@ -53,6 +53,7 @@ enum {
 	WQ__AGENDA_SLOTS = 64,
 	WQ__AGENDA_LOOK = 16,  /* how far wq__agenda_ahead() looks */
 	WQ__AGENDA_SLACK = 64, /* so many dead ones are never worth a sweep */
+	WQ__AGENDA_DEAD = 512, /* how many dead ones wq__agenda_first() looks at, at most */
 };
 
 struct wq__chunk {
@@ -244,6 +245,13 @@ int64_t wq__agenda_next(const wq__agenda *a);
 
 /* Moves those of n references that the owner still wants to the front. Returns how many they are. */
 typedef size_t (*wq__keep_fn)(const void *owner, wq__ref *ref, size_t n);
+
+/*
+ * When the first living reference is due, INT64_MAX: none lives. The dead that it
+ * meets at the front are thrown out. It looks at a bounded number; if they are not
+ * enough to tell, it answers as wq__agenda_next().
+ */
+int64_t wq__agenda_first(wq__agenda *a, wq__keep_fn keep, const void *owner);
 
 /* Throws out some of the dead. */
 void wq__agenda_sweep(wq__agenda *a, wq__keep_fn keep, const void *owner);

@@ -33,11 +33,28 @@ static int64_t some_time(struct bench *b, uint64_t *rng, int64_t now_ns, uint32_
 	return wq_time_add(now_ns, (int64_t)(delta & INT64_MAX));
 }
 
-static void random_ops(struct bench *b, uint64_t *rng, uint32_t tick_shift)
+/* One of those that live, or the first of them. */
+static void kill_some(struct bench *b, uint64_t *rng)
+{
+	size_t at = b->first + (rng_below(rng, 2) ? 0 : rng_below(rng, waiting(b)));
+
+	for (uint64_t n = 1 + rng_below(rng, 20); n > 0 && at < b->end; at++)
+		if (!b->dead[b->line[at].what]) {
+			kill_ref(b, b->line[at].what);
+			n--;
+		}
+}
+
+/* deaths: some die before their time. */
+static void random_ops(struct bench *b, uint64_t *rng, uint32_t tick_shift, bool deaths)
 {
 	int64_t now = b->a.time_ns;
 
 	for (int op = 0; op < 300; op++) {
+		if (deaths && waiting(b) > 0 && rng_below(rng, 3) == 0)
+			kill_some(b, rng);
+		if (deaths && rng_below(rng, 2) == 0)
+			check_first(b);
 		switch (rng_below(rng, 8)) {
 		case 0: { /* a crowd in one place */
 			int64_t from = some_time(b, rng, now, tick_shift);
@@ -84,7 +101,10 @@ static void every_tick_and_size_against_a_sorted_array(void **state)
 			int64_t now = (int64_t)(rng_next(&rng) >> (1 + rng_below(&rng, 63)));
 
 			bench_open(&b, now, tick_shift, slot_bits);
-			random_ops(&b, &rng, tick_shift);
+			random_ops(&b, &rng, tick_shift, false);
+			bench_finish(&b);
+			bench_open(&b, now, tick_shift, slot_bits);
+			random_ops(&b, &rng, tick_shift, true);
 			bench_finish(&b);
 		}
 }
@@ -117,6 +137,81 @@ static void levels_cover_all_of_time(void **state)
 				insert(&b, 0, INT64_C(1) << bit);
 			bench_finish(&b);
 		}
+}
+
+/* ---- deaths ---------------------------------------------------------------------- */
+
+/* The first n, which all live, die, and nobody sweeps. */
+static void kill_unswept(struct bench *b, uint64_t n)
+{
+	for (uint64_t what = 1; what <= n; what++) {
+		b->dead[what] = true;
+		b->deaths++;
+		b->live--;
+		b->a.ndead++;
+	}
+}
+
+/* More dead ones stand before the first that lives than one search looks at. */
+static void a_search_is_bounded(void **state)
+{
+	enum { REFS = 4 * WQ__AGENDA_DEAD };
+	struct bench b;
+
+	(void)state;
+	for (int equal = 0; equal < 2; equal++) {
+		bench_open(&b, 0, 18, 6);
+		for (int i = 0; i < REFS; i++)
+			insert(&b, 0, INT64_C(1) << 40 | (equal ? 0 : i));
+		insert(&b, 0, INT64_C(1) << 41);
+		/* No sweep, as nothing else would be left to search. */
+		kill_unswept(&b, REFS);
+		for (int searches = 0; searches < 4; searches++) {
+			size_t n = b.a.n;
+
+			assert_true(wq__agenda_next(&b.a) < INT64_C(1) << 41);
+			check_first(&b);
+			IS((int64_t)(n - b.a.n), WQ__AGENDA_DEAD);
+		}
+		IS((int64_t)b.a.ndead, 0);
+		check_first(&b);
+		IS(wq__agenda_next(&b.a), INT64_C(1) << 41);
+		bench_finish(&b);
+	}
+}
+
+/* A bucket of one instant whose end a sweep has emptied takes new ones as any other. */
+static void a_bucket_that_was_swept(bool popped)
+{
+	const int64_t due = INT64_C(1) << 30;
+	struct bench b;
+
+	for (uint64_t n = 100; n < 3000; n += 97)
+		for (uint64_t left = 1; left < n; left += 31) {
+			bench_open(&b, 0, 18, 6);
+			for (uint64_t i = 0; i < n; i++)
+				insert(&b, 0, due);
+			for (uint64_t what = n; what > left; what--)
+				kill_ref(&b, what);
+			if (popped)
+				pop_all(&b, due, SIZE_MAX);
+			else
+				kill_unswept(&b, left);
+			while (b.a.n > 0)
+				check_first(&b);
+			IS((int64_t)b.live, 0);
+			insert(&b, 0, due);
+			check_next(&b);
+			IS(wq__agenda_next(&b.a), due);
+			bench_finish(&b);
+		}
+}
+
+static void buckets_that_were_swept_and_emptied(void **state)
+{
+	(void)state;
+	a_bucket_that_was_swept(true);
+	a_bucket_that_was_swept(false);
 }
 
 /* ---- equal times ---------------------------------------------------------------- */
@@ -346,6 +441,8 @@ int main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(every_tick_and_size_against_a_sorted_array),
 	    cmocka_unit_test(levels_cover_all_of_time),
+	    cmocka_unit_test(a_search_is_bounded),
+	    cmocka_unit_test(buckets_that_were_swept_and_emptied),
 	    cmocka_unit_test(equal_times_keep_their_order_across_cascades),
 	    cmocka_unit_test(every_budget),
 	    cmocka_unit_test(a_budget_bounds_what_is_moved),

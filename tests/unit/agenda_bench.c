@@ -166,6 +166,18 @@ void check_next(struct bench *b)
 		IS(next, first);
 }
 
+void check_first(struct bench *b)
+{
+	int64_t before = wq__agenda_next(&b->a), first = first_live(b);
+	bool exact = !b->a.opening && b->a.ndead < WQ__AGENDA_DEAD;
+	int64_t found = wq__agenda_first(&b->a, keep, b);
+
+	assert_true(found >= before && found <= first);
+	if (exact)
+		IS(found, first);
+	check_next(b);
+}
+
 void bench_finish(struct bench *b)
 {
 	pop_all(b, INT64_MAX, SIZE_MAX);

@@ -54,4 +54,7 @@ void was_popped(struct bench *b, wq__ref ref, int64_t now_ns);
 /* Never later than the earliest, and exact if no reference has died so far. */
 void check_next(struct bench *b);
 
+/* The same of the first that lives: exact, if so much of it can be looked at. */
+void check_first(struct bench *b);
+
 #endif
