@@ -6,9 +6,10 @@
  *     wq_look(q, &s);
  *     printf("%" PRIu64 " queued, the oldest for %.3f s\n", s.queued, 1e-9 * (double)s.oldest_queued.age_ns);
  *
- * Counts by state are there for every queue, and so are dropped, dead and overstayed. The other
- * counters, histograms and ages of running keys need a queue with a name (wq_options.name): without
- * one nobody asked for them, and they cost a look at the clock for every step. They are 0 then.
+ * Counts by state are there for every queue, and so are dropped, dead, given_up and overstayed. The
+ * other counters, histograms and ages of running keys need a queue with a name (wq_options.name):
+ * without one nobody asked for them, and they cost a look at the clock for every step. They are 0
+ * then.
  */
 #ifndef WQ_SNAPSHOT_H
 #define WQ_SNAPSHOT_H
@@ -28,7 +29,7 @@ extern "C" {
 /* Durations, by how long they took. */
 typedef struct wq_histogram {
 	uint64_t count[WQ_BUCKETS]; /* in this bucket alone: above the last bound, up to this one */
-	uint64_t sum_ns;
+	uint64_t sum_ns;            /* stays at its largest value rather than begin anew */
 } wq_histogram;
 
 /* The upper bound of a bucket in nanoseconds; WQ_NEVER: it has none. */
@@ -53,10 +54,15 @@ typedef struct wq_snapshot {
 	uint64_t waiting;    /* copies that wait for their time */
 	uint64_t left;       /* left over by a shutdown */
 	uint64_t remembered; /* keys of which only failures are remembered */
-	int64_t next_due_ns; /* when the next waiting key comes due; WQ_NEVER: none */
-	wq_sample oldest_queued;
+	/*
+	 * When the next waiting key comes due; WQ_NEVER: none. If hundreds of keys that
+	 * were to come sooner were cancelled or moved: none comes due before.
+	 */
+	int64_t next_due_ns;
+	wq_sample
+	    oldest_queued; /* the head of the line; one behind it that was given back may be older */
 	wq_sample longest_running;
-	int64_t unfinished_ns; /* the sum of the ages of running keys */
+	int64_t unfinished_ns; /* the sum of the ages of running keys, INT64_MAX at most */
 
 	/* Since wq_new(). */
 	uint64_t adds; /* that were not merged; of delayed ones when they come due */
@@ -73,7 +79,8 @@ typedef struct wq_snapshot {
 	wq_histogram queue; /* from add, or from coming due, to get */
 	wq_histogram work;  /* from get to done */
 	wq_histogram late;  /* from the due time to entering the line */
-	uint64_t reserved[8];
+	uint64_t given_up;  /* keys that a verdict of WQ_DROP gave up */
+	uint64_t reserved[7];
 } wq_snapshot;
 
 /*

@@ -67,8 +67,9 @@ static int add_new(struct wq__memory *m, wq__place at, uint32_t hash, const void
 	}
 	wq__entry_init(e, hash, key, len);
 	e->added_ns = stamp(m, when);
-	if (wq__unlikely(m->room > 0))
-		memset((char *)e + wq__entry_room_offset(len), 0, m->room);
+	/* What is behind the order's and the limiter's is written before it is read. */
+	if (wq__unlikely(m->meter_at > 0))
+		memset((char *)e + wq__entry_room_offset(len), 0, m->meter_at);
 	if (wq__unlikely(reminder))
 		wq__pair(m, e, wq__entry_at(m, reminder));
 	if (wq__unlikely(reminder || m->nghosts > 0))

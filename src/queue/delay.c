@@ -102,6 +102,8 @@ static bool begin_wait(struct wq__memory *m, struct wq__entry *e, uint64_t slot,
 		return false;
 	if (wq__unlikely(m->flags & WQ__WITHIN))
 		lift_old_bound(m, e);
+	if (wq__unlikely(m->flags & WQ__METERED))
+		wq__meter_park(m, e, false);
 	wq__entry_set_state(e, wq__entry_state(e) | WQ_STATE_WAITING);
 	e->added_ns = due_ns;
 	m->nwaiting++;
@@ -157,7 +159,7 @@ void wq__line_up(struct wq__memory *m, struct wq__entry *e, uint32_t id, int64_t
 		wq__entry_set_state(e, wq__entry_state(e) & WQ__BESIDE);
 		if (begin_wait(m, e, (uint64_t)e->hash << 32 | id, now, now)) {
 			if (m->meter)
-				m->meter->parked = true;
+				wq__meter_park(m, e, true);
 			return;
 		}
 		e->added_ns = added;
@@ -215,7 +217,7 @@ static void come_due(struct wq__memory *m, wq__ref ref, int64_t now)
 
 	count_off(m, e);
 	if (m->flags & WQ__METERED)
-		wq__meter_due(m, now - due);
+		wq__meter_due(m, e, now - due);
 	if (e->bits & WQ__REMINDER)
 		reminder_due(m, e, ref.what, due);
 	else
@@ -280,6 +282,10 @@ void wq__merge_reminder(struct wq__memory *m, const struct wq__entry *e)
 
 	if (reminder->added_ns > wq__due_until(m))
 		return;
+	if (m->flags & WQ__METERED) {
+		wq__meter_due(m, reminder, wq__now(m) - reminder->added_ns);
+		wq__meter_added(m, WQ_MERGED);
+	}
 	wq__unwait(m, reminder);
 	wq__forget_key(m, reminder, (uint64_t)e->hash << 32 | id);
 }
@@ -554,6 +560,21 @@ int wq__mem_add_with(void *state, const void *key, size_t len, const wq_add_opti
 	wq__wake_many(&wakes);
 	wq__wake(w);
 	return rc;
+}
+
+/*
+ * When the next one comes due. References that have died before it are dropped, as
+ * many as one hold may; if there are more, none comes due before.
+ */
+int64_t wq__next_due(struct wq__memory *m)
+{
+	int64_t next = WQ_NEVER;
+
+	if (m->nwaiting > m->nnever) {
+		next = wq__agenda_first(&m->agenda, keep, m);
+		look_ahead(m);
+	}
+	return next;
 }
 
 int64_t wq__mem_next_deadline(void *state)

@@ -250,11 +250,19 @@ void wq__take(struct wq__memory *m, wq_item *item)
 	take(m, item, sizeof *item);
 }
 
-/* In an order of the user's a key that has come due may go before those in line. */
+/*
+ * In an order of the user's a key that has come due may go before those in line.
+ * A metered queue knows the time anyway: keys enter the line when they come due,
+ * and how late they did does not depend on who looked at the queue.
+ */
 static inline void before_pop(struct wq__memory *m)
 {
-	if (wq__unlikely((m->flags & (WQ__ORDERED | WQ__TIMED)) == (WQ__ORDERED | WQ__TIMED)))
+	if (wq__likely(!(m->flags & WQ__TIMED)))
+		return;
+	if (m->flags & WQ__ORDERED)
 		wq__promote_all(m);
+	else if (m->flags & WQ__METERED)
+		wq__tick(m);
 }
 
 /*
@@ -274,18 +282,40 @@ bool wq__ready_now(struct wq__memory *m)
 	return m->nready > 0;
 }
 
-int wq__mem_get(void *state, wq_item *item, int64_t deadline_ns)
+static inline int get_one(struct wq__memory *m, wq_item *item, int64_t deadline_ns)
 {
-	struct wq__memory *m = state;
-	struct wq__waiter *w = NULL;
 	int rc = WQ_OK;
 
-	wq__lock_acquire(&m->lock);
 	before_pop(m);
 	if (m->nready == 0)
 		rc = wq__await_ready(m, deadline_ns, NULL, 0);
 	if (wq__likely(rc == WQ_OK))
 		take(m, item, sizeof *item);
+	return rc;
+}
+
+/* Whether anything is due, and the stamp, are one look at the clock. */
+static wq__cold int get_one_timed(struct wq__memory *m, wq_item *item, int64_t deadline_ns)
+{
+	wq__keep_time(m);
+
+	int rc = get_one(m, item, deadline_ns);
+
+	wq__let_time_go(m);
+	return rc;
+}
+
+int wq__mem_get(void *state, wq_item *item, int64_t deadline_ns)
+{
+	struct wq__memory *m = state;
+	struct wq__waiter *w = NULL;
+	int rc;
+
+	wq__lock_acquire(&m->lock);
+	if (wq__unlikely(m->flags & WQ__TIMED))
+		rc = get_one_timed(m, item, deadline_ns);
+	else
+		rc = get_one(m, item, deadline_ns);
 	w = pass_on(m, rc);
 	wq__lock_release(&m->lock);
 	wq__wake(w);
@@ -314,8 +344,7 @@ int wq__mem_next(void *state, wq_item *item, int64_t deadline_ns)
 	struct wq__waiter *w = NULL;
 
 	wq__lock_acquire(&m->lock);
-	if (wq__unlikely(m->flags & WQ__METERED))
-		m->meter->now_ns = wq__stamp(m);
+	wq__keep_time(m);
 
 	int rc = done_locked(m, item);
 
@@ -328,8 +357,7 @@ int wq__mem_next(void *state, wq_item *item, int64_t deadline_ns)
 			take(m, item, sizeof *item);
 		w = pass_on(m, rc);
 	}
-	if (wq__unlikely(m->flags & WQ__METERED))
-		m->meter->now_ns = -1;
+	wq__let_time_go(m);
 	wq__lock_release(&m->lock);
 	wq__wake(w);
 	return rc;
@@ -404,6 +432,7 @@ static void leave(struct wq__memory *m, bool got)
 
 	if (!(got && WQ__BUG(MANY_NOT_PASSED)))
 		wq__pick_many(m, &wakes);
+	wq__let_time_go(m);
 	wq__lock_release(&m->lock);
 	wq__wake_many(&wakes);
 }
@@ -413,6 +442,7 @@ int wq__mem_get_many(void *state, wq_item *items, size_t item_size, size_t max, 
 	struct wq__memory *m = state;
 
 	wq__lock_acquire(&m->lock);
+	wq__keep_time(m);
 
 	int rc = get_some(m, items, item_size, max, deadline_ns);
 
@@ -426,6 +456,7 @@ int wq__mem_done_many(void *state, const wq_item *items, size_t item_size, size_
 	int error = WQ_OK;
 
 	wq__lock_acquire(&m->lock);
+	wq__keep_time(m);
 
 	int done = done_some(m, items, item_size, n, outcomes, &error);
 
@@ -440,6 +471,7 @@ int wq__mem_next_many(void *state, wq_item *items, size_t item_size, size_t n, s
 	int rc = WQ_OK;
 
 	wq__lock_acquire(&m->lock);
+	wq__keep_time(m);
 	done_some(m, items, item_size, n, NULL, &rc);
 	if (rc == WQ_OK)
 		rc = get_some(m, items, item_size, max, deadline_ns);

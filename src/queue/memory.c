@@ -34,10 +34,10 @@ static void clock_moved(void *state)
 
 static bool meter_new(struct wq__memory *m, const wq_metrics_provider *provider)
 {
-	m->meter = wq__alloc(&m->allocator, sizeof *m->meter, 8);
+	m->meter = wq__alloc(&m->allocator, sizeof *m->meter, 16);
 	if (!m->meter)
 		return false;
-	*m->meter = (struct wq__meter){.now_ns = -1};
+	*m->meter = (struct wq__meter){0};
 	if (provider)
 		m->meter->provider = *provider;
 	m->flags |= WQ__METERED;

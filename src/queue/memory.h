@@ -78,6 +78,7 @@ enum wq__flags {
 	WQ__METERED = 1024, /* it has a name: count and time */
 	WQ__TICKING = 2048, /* and does so on the real clock */
 	WQ__WITHIN = 4096,  /* copies that wait may have a latest time */
+	WQ__KEEPS = 8192,   /* this hold of the lock asks for the time once, as it is metered */
 };
 
 struct wq__memory {
@@ -121,7 +122,8 @@ struct wq__memory {
 	uint32_t memo_first, memo_last; /* L: keys that are only remembered, ids */
 	uint32_t nmemo;                 /* L */
 	uint64_t nleft;                 /* L: keys that were left over */
-	uint64_t ndead;                 /* L: keys that were given up */
+	uint64_t ndead;                 /* L: keys that had their last attempt */
+	uint64_t ngiven_up;             /* L: keys that were given up by verdict */
 	int fd_poll, fd_event, fd_timer; /* L: -1 until asked for */
 	bool fd_readable;                /* L */
 
@@ -183,6 +185,7 @@ int wq__mem_turn(void *state, wq_item *item, wq_turn *turn);
 /* delay.c */
 int wq__mem_add_with(void *state, const void *key, size_t len, const wq_add_options *options);
 int64_t wq__mem_next_deadline(void *state);
+int64_t wq__next_due(struct wq__memory *m);
 void wq__promote(struct wq__memory *m, int64_t until);
 void wq__promote_all(struct wq__memory *m);
 bool wq__ready(struct wq__memory *m);
@@ -261,6 +264,8 @@ void wq__fd_due(struct wq__memory *m);
 
 static inline int64_t wq__now(const struct wq__memory *m)
 {
+	if (wq__unlikely(m->flags & WQ__KEEPS))
+		return wq__meter_now(m, true);
 	return m->clock.now(m->clock.ctx);
 }
 
@@ -269,7 +274,27 @@ static inline int64_t wq__stamp(const struct wq__memory *m)
 {
 	if (wq__likely(!(m->flags & WQ__EXACT)))
 		return wq__clock_coarse();
-	return m->flags & WQ__TICKING ? wq__ticks_now(&m->meter->ticks) : wq__now(m);
+	if (wq__likely((m->flags & (WQ__TICKING | WQ__KEEPS)) == WQ__TICKING))
+		return wq__ticks_now(&m->meter->ticks);
+	return m->flags & WQ__KEEPS ? wq__meter_now(m, false) : m->clock.now(m->clock.ctx);
+}
+
+/* What this hold of the lock does, in several steps, it does at one time. */
+static inline void wq__keep_time(struct wq__memory *m)
+{
+	if (wq__unlikely(m->flags & WQ__METERED)) {
+		m->flags |= WQ__KEEPS;
+		m->meter->now_ns = -1;
+	}
+}
+
+/* Before the lock is let go of. True: it was kept. */
+static inline bool wq__let_time_go(struct wq__memory *m)
+{
+	if (wq__likely(!(m->flags & WQ__KEEPS)))
+		return false;
+	m->flags &= ~(uint32_t)WQ__KEEPS;
+	return true;
 }
 
 static inline struct wq__entry *wq__entry_at(const struct wq__memory *m, uint32_t id)

@@ -28,7 +28,8 @@ static void observe(wq_histogram *h, int64_t ns)
 	for (; i < WQ_BUCKETS - 1 && ns > bound; i++)
 		bound *= 10;
 	h->count[i]++;
-	h->sum_ns += (uint64_t)ns;
+	if (wq__unlikely(__builtin_add_overflow(h->sum_ns, (uint64_t)ns, &h->sum_ns)))
+		h->sum_ns = UINT64_MAX;
 }
 
 static void tell(const struct wq__meter *t, enum wq_metric metric, int64_t delta)
@@ -43,12 +44,15 @@ static void tell_duration(const struct wq__meter *t, enum wq_metric metric, int6
 		t->provider.observe(t->provider.ctx, metric, ns > 0 ? ns : 0);
 }
 
-/* The time, once for a hold of the lock that does several steps. */
-static int64_t meter_now(struct wq__memory *m)
+int64_t wq__meter_now(const struct wq__memory *m, bool exact)
 {
-	if (m->meter->now_ns < 0)
-		return wq__stamp(m);
-	return m->meter->now_ns;
+	struct wq__meter *t = m->meter;
+
+	if (t->now_ns < 0 || (exact && !t->exact)) {
+		t->exact = exact || !(m->flags & WQ__TICKING);
+		t->now_ns = t->exact ? m->clock.now(m->clock.ctx) : wq__ticks_now(&t->ticks);
+	}
+	return t->now_ns;
 }
 
 void wq__meter_added(struct wq__memory *m, int outcome)
@@ -80,15 +84,26 @@ void wq__meter_depth(struct wq__memory *m, int64_t by)
 	tell(m->meter, WQ_METRIC_DEPTH, by);
 }
 
-void wq__meter_due(struct wq__memory *m, int64_t late_ns)
-{
-	observe(&m->meter->late, late_ns);
-}
-
 static struct wq__stint *stint_of(const struct wq__memory *m, struct wq__entry *e)
 {
 	return (struct wq__stint *)(void *)((char *)e + wq__entry_room_offset(wq__entry_len(e)) +
 	                                    m->meter_at);
+}
+
+/* Of a key that is not held its stint says whether it is parked. */
+enum { PARKED = -1 };
+
+void wq__meter_park(struct wq__memory *m, struct wq__entry *e, bool parked)
+{
+	m->meter->parked = parked;
+	if (!(e->bits & WQ_STATE_RUNNING))
+		stint_of(m, e)->started_ns = parked ? PARKED : 0;
+}
+
+void wq__meter_due(struct wq__memory *m, struct wq__entry *e, int64_t late_ns)
+{
+	if (e->bits & WQ_STATE_RUNNING || stint_of(m, e)->started_ns != PARKED)
+		observe(&m->meter->late, late_ns);
 }
 
 static struct wq__stint *stint_at(const struct wq__memory *m, uint32_t id)
@@ -99,7 +114,7 @@ static struct wq__stint *stint_at(const struct wq__memory *m, uint32_t id)
 void wq__meter_start(struct wq__memory *m, struct wq__entry *e, uint32_t id)
 {
 	struct wq__meter *t = m->meter;
-	int64_t now = meter_now(m);
+	int64_t now = wq__stamp(m);
 	struct wq__stint *s = stint_of(m, e);
 
 	observe(&t->queue, now - e->added_ns);
@@ -120,7 +135,7 @@ void wq__meter_end(struct wq__memory *m, struct wq__entry *e, int done)
 	const struct wq__stint *s = stint_of(m, e);
 
 	if (done) {
-		int64_t took = meter_now(m) - s->started_ns;
+		int64_t took = wq__stamp(m) - s->started_ns;
 
 		observe(&t->work, took);
 		tell_duration(t, WQ_METRIC_WORK_DURATION, took);
@@ -158,6 +173,16 @@ static void sample(wq_sample *out, const struct wq__entry *e, int64_t age_ns)
 	out->age_ns = age_ns > 0 ? age_ns : 0;
 }
 
+/* 0: the clock went back. */
+static int64_t unfinished(const struct wq__memory *m, int64_t now)
+{
+	wq__u128 all = (wq__u128)m->nrunning * (uint64_t)now, sum = m->meter->started_sum;
+
+	if (all < sum)
+		return 0;
+	return all - sum < INT64_MAX ? (int64_t)(all - sum) : INT64_MAX;
+}
+
 static void look_at_times(const struct wq__memory *m, wq_snapshot *out)
 {
 	const struct wq__meter *t = m->meter;
@@ -171,10 +196,7 @@ static void look_at_times(const struct wq__memory *m, wq_snapshot *out)
 	out->queue = t->queue;
 	out->work = t->work;
 	out->late = t->late;
-	out->unfinished_ns =
-	    (int64_t)((uint64_t)m->nrunning * (uint64_t)out->now_ns - t->started_sum);
-	if (out->unfinished_ns < 0)
-		out->unfinished_ns = 0; /* a clock that went back */
+	out->unfinished_ns = unfinished(m, out->now_ns);
 	if (t->oldest)
 		sample(&out->longest_running, wq__entry_at(m, t->oldest),
 		       out->now_ns - stint_at(m, t->oldest)->started_ns);
@@ -194,15 +216,16 @@ int wq__mem_look(void *state, wq_snapshot *out)
 	    .waiting = m->nwaiting,
 	    .left = m->nleft,
 	    .remembered = m->nmemo,
-	    .next_due_ns = m->next_due_ns,
+	    .next_due_ns = wq__next_due(m),
 	    .dropped = m->ndropped,
 	    .dead = m->ndead,
+	    .given_up = m->ngiven_up,
 	    .oldest_queued.age_ns = -1,
 	    .longest_running.age_ns = -1,
 	};
 	if (m->flags & WQ__METERED)
 		look_at_times(m, out);
-	/* First in, first out: the head is the oldest. Of other orders only they know. */
+	/* Of orders of one's own only they know who is the head. */
 	if (m->nready > 0 && !(m->flags & WQ__ORDERED)) {
 		const struct wq__entry *e = wq__entry_at(m, m->head);
 

@@ -118,6 +118,14 @@ static int again(struct wq__memory *m, const wq_item *item, struct wq__entry *e,
 	return wq__end_hold(m, item, e);
 }
 
+static wq__cold int give_up(struct wq__memory *m, const wq_item *item)
+{
+	int rc = wq__done(m, item);
+
+	m->ngiven_up += rc >= 0;
+	return rc;
+}
+
 static int settle(struct wq__memory *m, wq_item *item, int64_t verdict)
 {
 	int rc;
@@ -139,7 +147,7 @@ static int settle(struct wq__memory *m, wq_item *item, int64_t verdict)
 	if (wq__unlikely(wq__bears(m, e)))
 		wq__forget_failures(m, e);
 	if (ends)
-		return wq__done(m, item);
+		return verdict == WQ_DROP ? give_up(m, item) : wq__done(m, item);
 	return e->bits & WQ__CANCELLED ? end_cancelled(m, item, e) : again(m, item, e, verdict);
 }
 
@@ -181,6 +189,7 @@ int wq__mem_turn(void *state, wq_item *item, wq_turn *t)
 	int rc = WQ_OK;
 
 	wq__lock_acquire(&m->lock);
+	wq__keep_time(m);
 	if (t->steps & WQ_TURN_SETTLE) {
 		t->settled = settle(m, item, t->verdict);
 		go_on = t->settled != WQ_DEAD;
@@ -197,6 +206,7 @@ int wq__mem_turn(void *state, wq_item *item, wq_turn *t)
 		rc = get(m, item, t);
 	wq__pick_many(m, &wakes);
 	w = wq__lead(m);
+	wq__let_time_go(m);
 	wq__lock_release(&m->lock);
 	wq__wake_many(&wakes);
 	wq__wake(w);

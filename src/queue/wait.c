@@ -128,10 +128,8 @@ static enum woken sleep_get(struct wq__memory *m, int64_t deadline_ns, const wq_
 	struct wq__waiter w = {.gate = gate}, *nobody = NULL;
 	int64_t until = deadline_ns;
 	uint32_t pauses;
-	bool spun, paid, in_time;
+	bool spun, paid, in_time, kept = wq__let_time_go(m);
 
-	if (m->meter)
-		m->meter->now_ns = -1;
 	wq__parker_init(&w.parker);
 	link_waiter(m, &w);
 	if (m->flags & WQ__TIMED && !m->leader) {
@@ -152,6 +150,8 @@ static enum woken sleep_get(struct wq__memory *m, int64_t deadline_ns, const wq_
 	in_time = paid || wq__parker_sleep(&w.parker, until);
 	wq__lock_acquire(&m->lock);
 	m->inside--;
+	if (kept)
+		wq__keep_time(m);
 	if (spun)
 		adapt_spin(m, paid);
 	if (w.interrupted)
@@ -306,13 +306,14 @@ void wq__sample_end(struct wq__memory *m)
 void wq__breathe(struct wq__memory *m)
 {
 	struct wq__wakes wakes;
+	bool kept = wq__let_time_go(m);
 
-	if (m->meter)
-		m->meter->now_ns = -1;
 	m->inside++;
 	wq__pick_many(m, &wakes);
 	wq__lock_release(&m->lock);
 	wq__wake_many(&wakes);
 	wq__lock_acquire(&m->lock);
 	m->inside--;
+	if (kept)
+		wq__keep_time(m);
 }

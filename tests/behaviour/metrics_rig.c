@@ -112,6 +112,7 @@ void step_is(const wq_snapshot *from, const wq_snapshot *to, const struct step *
 	    {"dead", from->dead, to->dead, expected->dead},
 	    {"stale", from->stale, to->stale, expected->stale},
 	    {"overstayed", from->overstayed, to->overstayed, expected->overstayed},
+	    {"given up", from->given_up, to->given_up, expected->given_up},
 	};
 	bool same = true;
 

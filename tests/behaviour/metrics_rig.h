@@ -34,6 +34,7 @@ uint64_t total(wq_histogram h);
 /* How far the counters went up, and the depth up or down. */
 struct step {
 	int64_t depth, adds, retries, merged, refused, requeued, dropped, dead, stale, overstayed;
+	int64_t given_up;
 };
 
 /* Between two snapshots this happened, and nothing else. */

@@ -1,4 +1,4 @@
-/* Looking: walks beside changes, and the descriptor for event loops. */
+/* Looking: walks beside changes, the descriptor for event loops, and what a metered queue counts. */
 #include <poll.h>
 
 #include "world.h"
@@ -176,7 +176,135 @@ static void quiet_fd(void)
 		sim_fail("keys are ready, the descriptor is not readable, and everybody waits");
 }
 
+/* ---- metrics ---------------------------------------------------------------------------- */
+
+/* Keys come due all the while, so that calls let go of the lock in their middle. */
+static struct {
+	wq *q;
+	wq_item twice;    /* several hand it back */
+	int stale, taken; /* of them: were told so, were not */
+	int given_up;
+	int64_t shortest_ns; /* all holds that ended, from after the get until before the end */
+	int64_t longest_ns;  /* from before the get until after the end */
+	int64_t begun_ns;
+	wq_snapshot before;
+} meter;
+
+static void delay_some(int n)
+{
+	while (n-- > 0) {
+		uint32_t key = 100 + (uint32_t)sim_random(1000);
+
+		wq_add_after(meter.q, &key, sizeof key, 1 + (int64_t)sim_random(2000));
+	}
+}
+
+static void hands_back(void *arg)
+{
+	int rc;
+
+	(void)arg;
+	delay_some(2);
+	sim_pass((int64_t)sim_random(2000));
+	switch (sim_random(4)) {
+	case 0:
+		rc = wq_requeue(meter.q, &meter.twice, sim_chance(2) ? WQ_HEAD : WQ_TAIL);
+		break;
+	case 1:
+		rc = wq_retry(meter.q, &meter.twice);
+		break;
+	case 2:
+		/* Comes back, so it asks what is due, and lets go of the lock. */
+		wq_add_str(meter.q, "twice");
+		rc = wq_settle(meter.q, &meter.twice, WQ_DROP);
+		meter.given_up += rc >= 0;
+		break;
+	default:
+		rc = wq_done(meter.q, &meter.twice);
+	}
+	SIM_CHECK(rc >= 0 || rc == WQ_ESTALE);
+	meter.stale += rc < 0;
+	meter.taken += rc >= 0;
+}
+
+/* Ends the holds of some items, each by itself or all at once. */
+static void ends(wq_item *items, int n)
+{
+	if (sim_chance(2)) {
+		SIM_CHECK(wq_done_many(meter.q, items, sizeof *items, (size_t)n, NULL) == n);
+		return;
+	}
+	for (int i = 0; i < n; i++)
+		SIM_CHECK((sim_chance(2) ? wq_done(meter.q, &items[i])
+		                         : wq_settle(meter.q, &items[i], 500)) >= 0);
+}
+
+static void timed_worker(void *arg)
+{
+	(void)arg;
+	for (int round = 0; round < 4; round++) {
+		wq_item items[2];
+		int64_t before = sim_now(), got, ended;
+		int n = wq_get_many(meter.q, items, sizeof *items, 2, WQ_NOWAIT);
+
+		got = sim_now();
+		sim_pass((int64_t)sim_random(1000));
+		for (int i = 0; i < n; i++)
+			if (sim_chance(2))
+				wq_add(meter.q, items[i].key, items[i].len);
+		if (n <= 0)
+			continue;
+		ended = sim_now();
+		ends(items, n);
+		meter.shortest_ns += n * (ended - got);
+		meter.longest_ns += n * (sim_now() - before);
+	}
+}
+
+static void setup_meter(void)
+{
+	world_open(&(wq_options){.name = "meter"});
+	meter.q = w.q;
+	w.q = NULL;
+	meter.stale = meter.taken = meter.given_up = 0;
+	meter.shortest_ns = meter.longest_ns = 0;
+	sim_quiet_begin();
+	SIM_CHECK(wq_add_str(meter.q, "twice") == WQ_QUEUED);
+	SIM_CHECK(wq_try_get(meter.q, &meter.twice) == WQ_OK);
+	for (uint32_t key = 0; key < 6; key++)
+		SIM_CHECK(wq_add(meter.q, &key, sizeof key) == WQ_QUEUED);
+	SIM_CHECK(wq_look(meter.q, &meter.before) == WQ_OK);
+	sim_quiet_end();
+	meter.begun_ns = sim_now();
+	for (int i = 0; i < 2; i++) {
+		sim_spawn("hands back", hands_back, NULL);
+		sim_spawn("worker", timed_worker, NULL);
+	}
+}
+
+static void finish_meter(void)
+{
+	wq_snapshot s;
+
+	SIM_CHECK(wq_look(meter.q, &s) == WQ_OK);
+
+	/* The item that was handed back twice may have been held for as long as it all took. */
+	int64_t work = (int64_t)(s.work.sum_ns - meter.before.work.sum_ns);
+	int64_t most = meter.longest_ns + sim_now() - meter.begun_ns;
+
+	SIM_CHECK(meter.taken == 1);
+	if (s.stale != (uint64_t)meter.stale)
+		sim_fail("%d items were stale, %d were counted", meter.stale, (int)s.stale);
+	SIM_CHECK(s.given_up == (uint64_t)meter.given_up);
+	if (work < meter.shortest_ns || work > most)
+		sim_fail("%lld ns of work, at least %lld, at most %lld", (long long)work,
+		         (long long)meter.shortest_ns, (long long)most);
+	SIM_CHECK(wq_free(meter.q) >= 0);
+}
+
 const struct scenario scenarios_look[] = {
+    {"meter", "what a metered queue counts while keys come due", 40, setup_meter, finish_meter,
+     NULL},
     {"walk", "walks beside changes", 20, setup_walk, finish_walk, NULL},
     {"look", "lengths and states beside changes", 40, setup_look, NULL, NULL},
     {"fd", "an event loop on the descriptor", 20, setup_fd, NULL, quiet_fd},
