@@ -23,18 +23,21 @@
  *   workqueue_retries_total                       | counter   | delayed and limited adds, retries
  *   wq_waiting                                    | gauge     | keys that wait for their time
  *   wq_running                                    | gauge     | keys that are held
+ *   wq_left                                       | gauge     | keys that a shutdown left over
  *   wq_oldest_queued_seconds                      | gauge     | how long the head of the line has been there
  *   wq_delay_lateness_seconds                     | histogram | from the due time to the line
  *   wq_merged_total                               | counter   | adds that were merged
  *   wq_refused_total                              | counter   | adds that were refused
  *   wq_requeued_total                             | counter   | adds of keys that were held
  *   wq_dropped_total                              | counter   | waiting keys that a shutdown dropped
+ *   wq_given_up_total                             | counter   | keys given up by their handlers: WQ_DROP
  *   wq_dead_total                                 | counter   | keys given up after max_attempts
  *   wq_stale_total                                | counter   | items handed back that were not held
  *   wq_overstayed_total                           | counter   | handlers that took longer than allowed
  *
  * All carry the label `name`. Gauges that change with time are computed when they
- * are read; no thread ticks.
+ * are read; no thread ticks. With an order of one's own nobody knows the head of the
+ * line: wq_oldest_queued_seconds is there only while the line is empty.
  */
 #ifndef WQ_METRICS_H
 #define WQ_METRICS_H
@@ -113,6 +116,7 @@ typedef struct wq_metrics_provider {
 	void (*add)(void *ctx, enum wq_metric metric, int64_t delta);
 	void (*observe)(void *ctx, enum wq_metric metric, int64_t ns);
 	void *ctx;
+	uint64_t reserved[4]; /* must be zero */
 } wq_metrics_provider;
 
 #ifdef __cplusplus

@@ -41,7 +41,8 @@ typedef struct wq_node {
  * remove: takes a node out of the middle. Optional: without it a cancelled
  *         key stays in the order and is skipped when popped.
  * free:   called once, by wq_free() or by a wq_new() that fails, when the
- *         order is used no more (it may still hold nodes). Optional.
+ *         order is used no more (it may still hold nodes). It may not use the
+ *         registry that the queue is in, whose lock may be held. Optional.
  * room:   bytes of the order's own beside each key, see wq_node_room(), at
  *         most WQ_ORDER_ROOM_MAX. They are zero when the key becomes live
  *         and keep their value as long as it lives.

@@ -149,14 +149,16 @@ typedef struct wq_options {
  *                spin_ns out of range; a clock, allocator or order without
  *                its functions; engine_options without an engine; max_attempts
  *                above WQ_FAILURES_MAX, or with a limiter that counts no failures; a
- *                registry or a provider without a name, a registry with one that is no UTF-8
+ *                registry or a provider without a name, a registry with one that is no UTF-8; a
+ *                provider whose reserved words are not zero
  *   WQ_EVERSION  the engine's table is of another version
  *   WQ_EBUSY     the limiter belongs to another
  *   WQ_EEXIST    the registry has a queue of this name
  *   WQ_ENOMEM
  *   or the status of the limiter, if its constructor failed
  *
- * Blocks: no. Allocates: yes.
+ * Blocks: no; with a registry, while somebody looks at its queues (wq_registry_each(),
+ * a listing over HTTP). Allocates: yes.
  */
 WQ_API int wq_new(wq **out, const wq_options *options);
 
@@ -173,7 +175,7 @@ WQ_API int wq_new(wq **out, const wq_options *options);
  *
  * A thread whose call is about to start, or that waits for the queue's lock,
  * is not seen: make sure that no call begins once this one has.
- * Blocks: no.
+ * Blocks: no; of a registry, as wq_new().
  */
 WQ_API int wq_free(wq *q);
 
@@ -228,7 +230,7 @@ enum wq_policy {
 
 /* All zero: add now. */
 typedef struct wq_add_options {
-	int64_t after_ns;      /* so long from now; <= 0: now */
+	int64_t after_ns;      /* so long from now; < 0: now, as wq_add_after(); 0: as wq_add() */
 	int64_t at_ns;         /* or at this time of the queue's clock; 0: not given. Not both */
 	enum wq_policy policy; /* for an add with a delay */
 	uint32_t limited;      /* 1: after as long as the limiter says; no time is given then */

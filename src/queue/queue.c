@@ -58,6 +58,9 @@ static int check_options(const wq_options *o)
 		return WQ_EINVAL;
 	if (o->registry && !is_utf8(o->name))
 		return WQ_EINVAL;
+	if (o->provider && !all_zero(o->provider->reserved, sizeof o->provider->reserved /
+	                                                        sizeof o->provider->reserved[0]))
+		return WQ_EINVAL;
 	if (o->max_attempts > WQ_FAILURES_MAX)
 		return WQ_EINVAL;
 	if (o->max_attempts > 0 && !wq__limiter_numbers(o->limiter))
@@ -224,7 +227,7 @@ int wq_add_with(wq *q, const void *key, size_t len, const wq_add_options *option
 		rc = WQ_EINVAL;
 	if (rc != WQ_OK)
 		return rc;
-	if (!options || (options->at_ns == 0 && options->after_ns <= 0 && !options->limited))
+	if (!options || (options->at_ns == 0 && options->after_ns == 0 && !options->limited))
 		return q->engine->add(q->state, key, len);
 	return q->engine->add_with(q->state, key, len, options);
 }

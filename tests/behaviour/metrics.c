@@ -85,6 +85,10 @@ static void a_delay_of_nothing_is_an_add_and_a_retry(void **state)
 	(void)state;
 	meter_open(&r, NULL);
 	for (size_t i = 0; i < LENGTH(delays); i++) {
+		/* Among options 0 is no delay; others are as wq_add_after()'s. */
+		STEP(&r, after(r.f.q, "a", delays[i], WQ_MIN), WQ_QUEUED, .adds = 1, .depth = 1,
+		     .retries = delays[i] != 0);
+		STEP(&r, cancel(&r, "a"), WQ_STATE_QUEUED, .depth = -1);
 		STEP(&r, later(&r, "a", delays[i]), WQ_QUEUED, .adds = 1, .depth = 1, .retries = 1);
 		STEP(&r, later(&r, "a", delays[i]), WQ_MERGED, .merged = 1, .retries = 1);
 		STEP(&r, got(&r, &it), WQ_OK, .depth = -1);
@@ -257,7 +261,9 @@ static void verdicts_that_end_it(void **state)
 	for (size_t i = 0; i < LENGTH(verdicts); i++) {
 		IS(add(&r, "a"), WQ_QUEUED);
 		IS(got(&r, &it), WQ_OK);
-		STEP(&r, wq_settle(r.f.q, &it, verdicts[i]), WQ_OK, .dropped = 0);
+		STEP(&r, wq_settle(r.f.q, &it, verdicts[i]), WQ_OK, .dropped = 0,
+		     .given_up = verdicts[i] == WQ_DROP);
+		STEP(&r, wq_settle(r.f.q, &it, verdicts[i]), WQ_ESTALE, .stale = 1);
 	}
 	IS((int64_t)total(look(r.f.q).work), 2);
 	meter_close(&r);

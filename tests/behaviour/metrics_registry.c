@@ -49,6 +49,11 @@ static void bad_arguments(void **state)
 	IS(wq_new(&q, &(wq_options){.registry = r}), WQ_EINVAL);
 	IS(wq_new(&q, &(wq_options){.registry = r, .name = ""}), WQ_EINVAL);
 	IS(wq_new(&q, &(wq_options){.provider = &provider}), WQ_EINVAL);
+	for (size_t i = 0; i < LENGTH(provider.reserved); i++) {
+		provider.reserved[i] = 1;
+		IS(wq_new(&q, &(wq_options){.name = "q", .provider = &provider}), WQ_EINVAL);
+		provider.reserved[i] = 0;
+	}
 	assert_ptr_equal(q, (wq *)1);
 	IS(wq_registry_size(r), 0);
 	IS(wq_look(NULL, &s), WQ_EINVAL);
