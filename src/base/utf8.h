@@ -20,4 +20,17 @@ static inline size_t wq__utf8(const unsigned char *p, size_t n)
 	return more + 1;
 }
 
+/* How many of the first n bytes of a longer text to show: without a character that is cut in two. */
+static inline size_t wq__utf8_cut(const unsigned char *p, size_t n)
+{
+	for (size_t back = 1; back <= 3 && back <= n; back++) {
+		unsigned char c = p[n - back];
+		size_t whole = c < 0xc0 ? 1 : c < 0xe0 ? 2 : c < 0xf0 ? 3 : 4;
+
+		if ((c & 0xc0) != 0x80)
+			return back < whole ? n - back : n;
+	}
+	return n;
+}
+
 #endif

@@ -57,8 +57,10 @@ int wq__json_end(struct wq__json *j)
 
 static void write_sample(struct wq__json *j, const char *name, const wq_sample *s)
 {
-	size_t n = s->len < sizeof s->key ? s->len : sizeof s->key - 1;
+	size_t n = s->len;
 
+	if (n >= sizeof s->key)
+		n = wq__utf8_cut((const unsigned char *)s->key, sizeof s->key - 1);
 	if (s->age_ns < 0) {
 		wq__json_print(j, ",\"%s\":null", name);
 		return;
@@ -82,11 +84,12 @@ void wq__json_snapshot(struct wq__json *j, const wq_snapshot *s, const char *nam
 		const char *name;
 		uint64_t value;
 	} counts[] = {
-	    {"queued", s->queued},   {"running", s->running},   {"dirty", s->dirty},
-	    {"waiting", s->waiting}, {"left", s->left},         {"remembered", s->remembered},
-	    {"adds", s->adds},       {"retries", s->retries},   {"merged", s->merged},
-	    {"refused", s->refused}, {"requeued", s->requeued}, {"dropped", s->dropped},
-	    {"dead", s->dead},       {"stale", s->stale},       {"overstayed", s->overstayed},
+	    {"queued", s->queued},     {"running", s->running},   {"dirty", s->dirty},
+	    {"waiting", s->waiting},   {"left", s->left},         {"remembered", s->remembered},
+	    {"adds", s->adds},         {"retries", s->retries},   {"merged", s->merged},
+	    {"refused", s->refused},   {"requeued", s->requeued}, {"dropped", s->dropped},
+	    {"dead", s->dead},         {"stale", s->stale},       {"overstayed", s->overstayed},
+	    {"given_up", s->given_up},
 	};
 
 	wq__json_print(j, "{");

@@ -36,6 +36,7 @@ static const struct metric metrics[] = {
     {"workqueue_retries", "Delayed and limited adds, and retries", COUNTER, AT(retries)},
     {"wq_waiting", "Keys that wait for their time", GAUGE, AT(waiting)},
     {"wq_running", "Keys that workers hold", GAUGE, AT(running)},
+    {"wq_left", "Keys that a shutdown left over", GAUGE, AT(left)},
     {"wq_oldest_queued_seconds", "How long the head of the line has been there", GAUGE_SECONDS,
      AT(oldest_queued.age_ns)},
     {"wq_delay_lateness_seconds", "How late waiting keys entered the line", HISTOGRAM, AT(late)},
@@ -43,6 +44,7 @@ static const struct metric metrics[] = {
     {"wq_refused", "Adds that were refused", COUNTER, AT(refused)},
     {"wq_requeued", "Adds of keys that workers held", COUNTER, AT(requeued)},
     {"wq_dropped", "Waiting keys that a shutdown dropped", COUNTER, AT(dropped)},
+    {"wq_given_up", "Keys that their handlers gave up", COUNTER, AT(given_up)},
     {"wq_dead", "Keys that were given up after their last attempt", COUNTER, AT(dead)},
     {"wq_stale", "Items that were handed back though they were not held", COUNTER, AT(stale)},
     {"wq_overstayed", "Handlers that took longer than they may", COUNTER, AT(overstayed)},
@@ -163,7 +165,7 @@ static void write_value(struct out *o, const struct metric *m, const struct pict
 	int64_t age = m->kind == GAUGE_SECONDS ? *(const int64_t *)at : 0;
 
 	if (age < 0)
-		age = 0; /* there is none */
+		return; /* nobody knows: no value is better than one that looks healthy */
 	if (m->kind == HISTOGRAM)
 		write_histogram(o, m->name, p->label, at);
 	else if (m->kind == GAUGE_SECONDS)
@@ -192,6 +194,18 @@ const char *wq_metrics_type(enum wq_metrics_format format)
 	           : "text/plain; version=0.0.4; charset=utf-8";
 }
 
+/* What the metrics say in other words than the snapshot. */
+static void put_as_metrics(wq_snapshot *s)
+{
+	/* Where there is no key the oldest has no age; where there are, -1 is not known. */
+	if (s->queued == 0)
+		s->oldest_queued.age_ns = 0;
+	if (s->running == 0)
+		s->longest_running.age_ns = 0;
+	/* The depth is what will be handed out: in line, or to come back. */
+	s->queued += s->dirty;
+}
+
 int wq_metrics_write(wq_registry *r, enum wq_metrics_format format, wq_write_fn write, void *ctx)
 {
 	struct out o = {.open = format == WQ_OPENMETRICS, .write = write, .ctx = ctx};
@@ -201,9 +215,8 @@ int wq_metrics_write(wq_registry *r, enum wq_metrics_format format, wq_write_fn 
 		return WQ_EINVAL;
 	o.last = &o.first;
 	rc = wq_registry_each(r, collect, &o);
-	/* The depth is what will be handed out: in line, or to come back. */
 	for (struct picture *p = o.first; p; p = p->next)
-		p->s.queued += p->s.dirty;
+		put_as_metrics(&p->s);
 	if (rc == WQ_OK) {
 		for (size_t i = 0; i < NMETRICS; i++)
 			write_metric(&o, &metrics[i]);

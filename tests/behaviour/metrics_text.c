@@ -72,6 +72,11 @@ static void busy_queue(struct fixture *f, wq_item *held)
 {
 	wq_item it;
 
+	for (int i = 0; i < 2; i++) {
+		IS(wq_add_str(f->q, "given up"), WQ_QUEUED);
+		get_is(f->q, &it, "given up");
+		IS(wq_settle(f->q, &it, WQ_DROP), WQ_OK);
+	}
 	IS(wq_add_str(f->q, "dead"), WQ_QUEUED);
 	get_is(f->q, &it, "dead");
 	wq_manual_clock_advance(f->mc, 1000);
@@ -103,16 +108,16 @@ static void every_metric_has_its_value(void **state)
 			double unit;
 		} rows[] = {
 		    {"workqueue_depth{name=\"q\"}", 3, 1},
-		    {"workqueue_adds_total{name=\"q\"}", 6, 1},
+		    {"workqueue_adds_total{name=\"q\"}", 8, 1},
 		    {"workqueue_queue_duration_seconds_sum{name=\"q\"}", 0, 1e-9},
-		    {"workqueue_queue_duration_seconds_count{name=\"q\"}", 3, 1},
-		    {"workqueue_queue_duration_seconds_bucket{name=\"q\",le=\"1e-08\"}", 3, 1},
+		    {"workqueue_queue_duration_seconds_count{name=\"q\"}", 5, 1},
+		    {"workqueue_queue_duration_seconds_bucket{name=\"q\",le=\"1e-08\"}", 5, 1},
 		    {"workqueue_work_duration_seconds_sum{name=\"q\"}", 1000, 1e-9},
-		    {"workqueue_work_duration_seconds_count{name=\"q\"}", 2, 1},
-		    {"workqueue_work_duration_seconds_bucket{name=\"q\",le=\"1e-08\"}", 1, 1},
-		    {"workqueue_work_duration_seconds_bucket{name=\"q\",le=\"1e-07\"}", 1, 1},
-		    {"workqueue_work_duration_seconds_bucket{name=\"q\",le=\"1e-06\"}", 2, 1},
-		    {"workqueue_work_duration_seconds_bucket{name=\"q\",le=\"+Inf\"}", 2, 1},
+		    {"workqueue_work_duration_seconds_count{name=\"q\"}", 4, 1},
+		    {"workqueue_work_duration_seconds_bucket{name=\"q\",le=\"1e-08\"}", 3, 1},
+		    {"workqueue_work_duration_seconds_bucket{name=\"q\",le=\"1e-07\"}", 3, 1},
+		    {"workqueue_work_duration_seconds_bucket{name=\"q\",le=\"1e-06\"}", 4, 1},
+		    {"workqueue_work_duration_seconds_bucket{name=\"q\",le=\"+Inf\"}", 4, 1},
 		    {"workqueue_unfinished_work_seconds{name=\"q\"}", 2040, 1e-9},
 		    {"workqueue_longest_running_processor_seconds{name=\"q\"}", 2040, 1e-9},
 		    {"workqueue_retries_total{name=\"q\"}", 8, 1},
@@ -125,12 +130,14 @@ static void every_metric_has_its_value(void **state)
 		    {"wq_refused_total{name=\"q\"}", 0, 1},
 		    {"wq_requeued_total{name=\"q\"}", 2, 1},
 		    {"wq_dropped_total{name=\"q\"}", 0, 1},
+		    {"wq_given_up_total{name=\"q\"}", 2, 1},
+		    {"wq_left{name=\"q\"}", 0, 1},
 		    {"wq_dead_total{name=\"q\"}", 1, 1},
 		    {"wq_stale_total{name=\"q\"}", 3, 1},
 		    {"wq_overstayed_total{name=\"q\"}", 0, 1},
 		};
 		struct page p;
-		wq_item held;
+		wq_item held, left;
 
 		page_open(&p, "q");
 		busy_queue(&p.rig.f, &held);
@@ -140,10 +147,13 @@ static void every_metric_has_its_value(void **state)
 
 		IS(wq_shutdown(p.rig.f.q), WQ_OK);
 		IS(wq_add_str(p.rig.f.q, "x"), WQ_ESHUTDOWN);
+		get_is(p.rig.f.q, &left, "a");
+		IS(wq_retry(p.rig.f.q, &left), WQ_LEFT);
 		page_text(&p, (enum wq_metrics_format)format);
 		value_is(p.t.bytes, "wq_dropped_total{name=\"q\"}", 7, 1);
 		value_is(p.t.bytes, "wq_refused_total{name=\"q\"}", 1, 1);
 		value_is(p.t.bytes, "wq_waiting{name=\"q\"}", 0, 1);
+		value_is(p.t.bytes, "wq_left{name=\"q\"}", 1, 1);
 		IS(wq_done(p.rig.f.q, &held), WQ_QUEUED);
 		page_close(&p);
 	}
@@ -189,6 +199,50 @@ static void the_buckets_of_both_formats(void **state)
 	page_close(&p);
 }
 
+static void push(void *ctx, wq_node *node, enum wq_where where)
+{
+	(void)where;
+	node->link[0] = *(wq_node **)ctx;
+	*(wq_node **)ctx = node;
+}
+
+static wq_node *pop(void *ctx)
+{
+	wq_node *top = *(wq_node **)ctx;
+
+	*(wq_node **)ctx = top->link[0];
+	return top;
+}
+
+/* Of an order of one's own nobody knows the head of the line: no age looks like a healthy one. */
+static void an_age_that_nobody_knows(void **state)
+{
+	static const char series[] = "wq_oldest_queued_seconds{name=\"own\"}";
+	wq_node *top = NULL;
+	wq_order order = {.push = push, .pop = pop, .ctx = &top};
+	struct page p;
+	wq_item it;
+	wq *q;
+
+	(void)state;
+	page_open(&p, "fifo");
+	IS(wq_new(&q, &(wq_options){.name = "own", .registry = p.r, .order = &order}), WQ_OK);
+	value_is(page_text(&p, WQ_PROMETHEUS), series, 0, 1e-9);
+	IS(wq_add_str(q, "a"), WQ_QUEUED);
+	assert_null(find_series(page_text(&p, WQ_PROMETHEUS), series));
+	assert_null(find_series(page_text(&p, WQ_OPENMETRICS), series));
+	value_is(p.t.bytes, "wq_oldest_queued_seconds{name=\"fifo\"}", 0, 1e-9);
+	value_is(p.t.bytes, "workqueue_longest_running_processor_seconds{name=\"own\"}", 0, 1e-9);
+	/* Held and to come back is not in line. */
+	get_is(q, &it, "a");
+	IS(wq_add_str(q, "a"), WQ_MARKED);
+	value_is(page_text(&p, WQ_PROMETHEUS), series, 0, 1e-9);
+	value_is(p.t.bytes, "workqueue_depth{name=\"own\"}", 1, 1);
+	IS(wq_done(q, &it), WQ_QUEUED);
+	IS(wq_free(q), 1);
+	page_close(&p);
+}
+
 /* A sum of days still goes up by a nanosecond. */
 static void a_long_sum_loses_nothing(void **state)
 {
@@ -226,15 +280,15 @@ static void the_forms_differ_where_they_must(void **state)
 	(void)state;
 	page_open(&p, "q");
 	page_text(&p, WQ_PROMETHEUS);
-	IS(count_of(p.t.bytes, "# TYPE "), 18);
-	IS(count_of(p.t.bytes, "# HELP "), 18);
+	IS(count_of(p.t.bytes, "# TYPE "), 20);
+	IS(count_of(p.t.bytes, "# HELP "), 20);
 	IS(count_of(p.t.bytes, "# TYPE workqueue_adds_total counter\n"), 1);
 	IS(count_of(p.t.bytes, "# TYPE wq_delay_lateness_seconds histogram\n"), 1);
 	IS(count_of(p.t.bytes, "# TYPE workqueue_depth gauge\n"), 1);
 	IS(count_of(p.t.bytes, "EOF"), 0);
 	IS(p.t.bytes[p.t.n - 1], '\n');
 	page_text(&p, WQ_OPENMETRICS);
-	IS(count_of(p.t.bytes, "# TYPE "), 18);
+	IS(count_of(p.t.bytes, "# TYPE "), 20);
 	IS(count_of(p.t.bytes, "# TYPE workqueue_adds counter\n"), 1);
 	IS(count_of(p.t.bytes, "\nworkqueue_adds_total{"), 1);
 	IS(count_of(p.t.bytes, "# EOF\n"), 1);
@@ -372,13 +426,13 @@ static void a_snapshot_as_json(void **state)
 	assert_string_equal(
 	    p.t.bytes,
 	    "{\"name\":\"q\\u0022\\u000a\",\"now_ns\":1000000003040,\"queued\":2,\"running\":1,"
-	    "\"dirty\":1,\"waiting\":7,\"left\":0,\"remembered\":0,\"adds\":6,\"retries\":8,"
+	    "\"dirty\":1,\"waiting\":7,\"left\":0,\"remembered\":0,\"adds\":8,\"retries\":8,"
 	    "\"merged\":5,\"refused\":0,\"requeued\":2,\"dropped\":0,\"dead\":1,\"stale\":3,"
-	    "\"overstayed\":0,\"unfinished_ns\":2040,\"next_due_ns\":1000000003100,"
+	    "\"overstayed\":0,\"given_up\":2,\"unfinished_ns\":2040,\"next_due_ns\":1000000003100,"
 	    "\"oldest_queued\":{\"key\":\"a\",\"len\":1,\"age_ns\":40},"
 	    "\"longest_running\":{\"key\":\"held\",\"len\":4,\"age_ns\":2040},"
-	    "\"queue\":{\"count\":[3,0,0,0,0,0,0,0,0,0,0,0,0],\"sum_ns\":0},"
-	    "\"work\":{\"count\":[1,0,1,0,0,0,0,0,0,0,0,0,0],\"sum_ns\":1000},"
+	    "\"queue\":{\"count\":[5,0,0,0,0,0,0,0,0,0,0,0,0],\"sum_ns\":0},"
+	    "\"work\":{\"count\":[3,0,1,0,0,0,0,0,0,0,0,0,0],\"sum_ns\":1000},"
 	    "\"late\":{\"count\":[0,0,0,0,0,0,0,0,0,0,0,0,0],\"sum_ns\":0}}");
 	text_free(&p.t);
 	p.t.stop_at = 1;
@@ -428,11 +482,52 @@ static void keys_that_are_no_text(void **state)
 	}
 }
 
+/* A long key is cut between two characters; bytes that are none are cut anywhere. */
+static void long_keys_are_cut_at_a_character(void **state)
+{
+	static const struct {
+		const char *end; /* from byte `at` on */
+		size_t at, shown;
+	} rows[] = {
+	    {"abc", 125, 127},
+	    {"\xc3\xa4", 125, 127},
+	    {"\xc3\xa4", 126, 126},
+	    {"\xe2\x82\xac", 124, 127},
+	    {"\xe2\x82\xac", 125, 125},
+	    {"\xe2\x82\xac", 126, 126},
+	    {"\xf0\x9f\x98\x80", 123, 127},
+	    {"\xf0\x9f\x98\x80", 124, 124},
+	    {"\xf0\x9f\x98\x80", 125, 125},
+	    {"\xf0\x9f\x98\x80", 126, 126},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < LENGTH(rows); i++) {
+		wq_snapshot s = {.longest_running.age_ns = -1, .oldest_queued.len = 200};
+		struct text t = {0};
+		char key[WQ_SAMPLE_BYTES + 8] = {0};
+		const char *from, *to;
+
+		memset(key, 'k', sizeof key - 1);
+		memcpy(key + rows[i].at, rows[i].end, strlen(rows[i].end));
+		memcpy(s.oldest_queued.key, key, WQ_SAMPLE_BYTES - 1);
+		IS(wq_snapshot_json(&s, NULL, text_write, &t), WQ_OK);
+		from = strstr(t.bytes, "\"oldest_queued\":{\"key\":\"");
+		assert_non_null(from);
+		from += strlen("\"oldest_queued\":{\"key\":\"");
+		to = strchr(from, '"');
+		IS(to - from, (int64_t)rows[i].shown);
+		assert_memory_equal(from, key, rows[i].shown);
+		text_free(&t);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(every_metric_has_its_value),
 	    cmocka_unit_test(the_buckets_of_both_formats),
+	    cmocka_unit_test(an_age_that_nobody_knows),
 	    cmocka_unit_test(a_long_sum_loses_nothing),
 	    cmocka_unit_test(the_forms_differ_where_they_must),
 	    cmocka_unit_test(names_are_escaped),
@@ -442,6 +537,7 @@ int main(void)
 	    cmocka_unit_test(a_writer_may_use_everything),
 	    cmocka_unit_test(a_snapshot_as_json),
 	    cmocka_unit_test(keys_that_are_no_text),
+	    cmocka_unit_test(long_keys_are_cut_at_a_character),
 	};
 
 	return cmocka_run_group_tests_name("metrics as text", tests, NULL, NULL);
