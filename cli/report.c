@@ -131,14 +131,7 @@ static void draw(const struct run *r)
 	t.n = 0;
 	text_str(&t, "\r");
 	number(&t, "done", r->count.done, "32");
-	number(&t, "running", r->running, NULL);
-	number(&t, "queued", s.queued, NULL);
-	number(&t, "waiting", s.waiting, NULL);
-	number(&t, "failed", r->count.failed, "33");
-	if (r->count.dead > 0)
-		number(&t, "dead", r->count.dead, "31");
-	number(&t, "merged", r->count.merged, NULL);
-	text_print(&t, "  %.*f/s", rate < 10 ? 1 : 0, rate);
+	/* What is wanted most comes first: a narrow window cuts the end off. */
 	if (r->phase == ENDING && rate > 0) {
 		text_str(&t, "  ends in ");
 		text_span(&t, (int64_t)((double)(s.queued + s.waiting + r->running) / rate * 1e9));
@@ -147,6 +140,14 @@ static void draw(const struct run *r)
 		text_str(&t, "  paused");
 	if (r->phase >= DRAINING)
 		text_str(&t, r->phase == STOPPING ? "  stopping" : "  draining");
+	number(&t, "running", r->running, NULL);
+	number(&t, "queued", s.queued, NULL);
+	number(&t, "waiting", s.waiting, NULL);
+	number(&t, "failed", r->count.failed, "33");
+	if (r->count.dead > 0)
+		number(&t, "dead", r->count.dead, "31");
+	number(&t, "merged", r->count.merged, NULL);
+	text_print(&t, "  %.*f/s", rate < 10 ? 1 : 0, rate);
 
 	t.n = fitting(&t, 1 + width());
 	text_str(&t, "\033[0m\033[K");

@@ -229,7 +229,7 @@ class Disk(Faults):
         p = self.wq("run", "-j1", "--results", "r", "--retries", "1", "--backoff", "1ms", "--dead", "dead", "--",
                     "sh", "-c", "rm -rf r", input="a\nb\n")
         self.assertEqual(p.returncode, 123, p.stderr)
-        self.assertIn(b"b: there is no place for its results: No such file or directory", p.stderr)
+        self.assertIn(b"b: its results cannot be kept: No such file or directory", p.stderr)
         self.assertEqual(self.lines("dead"), ["b"])
 
     def test_no_room_for_the_dead(self):
