@@ -50,6 +50,18 @@ class Faults(Case):
             except OSError:
                 pass
 
+    def said(self, p, word):
+        """Waits for a message with that word; what was said with it and before it is taken."""
+        os.set_blocking(p.stderr.fileno(), False)
+        text = b""
+
+        def seen():
+            nonlocal text
+            text += p.stderr.read() or b""
+            return word in text
+        self.until(seen, f"the message with {word}")
+        os.set_blocking(p.stderr.fileno(), True)
+
     def log(self):
         return [json.loads(line) for line in self.lines("log")]
 
@@ -220,10 +232,20 @@ class Disk(Faults):
         folder = self.tiny() / "results"
         folder.mkdir()
         self.fill(folder.parent)
+        p = self.wq("run", "-j1", "--results", str(folder), "--", "true", input="a\nb\n")
+        self.assertEqual(p.returncode, 1, p.stderr)
+        self.assertEqual(p.stderr.count(b"its attempt.json cannot be written: No space left on device"), 2)
+
+    def test_no_room_for_folders_of_results(self):
+        """The command is not run where its output would be lost."""
+        folder = self.tiny("64k,nr_inodes=2") / "results"
+        folder.mkdir()
         p = self.wq("run", "-j1", "--results", str(folder), "--retries", "1", "--backoff", "1ms", "--dead", "dead",
-                    "--summary", "--", "sh", "-c", "echo 1; exit 0", input="a\nb\n")
-        self.assertNotEqual(p.returncode, 0, p.stderr)
-        self.assertIn(b"No space left on device", p.stderr)
+                    "--", "touch", str(self.dir / "ran"), input="a\nb\n")
+        self.assertEqual(p.returncode, 123, p.stderr)
+        self.assertFalse((self.dir / "ran").exists())
+        self.assertEqual(p.stderr.count(b"there is no place for its results: No space left on device"), 4)
+        self.assertEqual(self.lines("dead"), ["a", "b"])
 
     def test_results_that_go(self):
         p = self.wq("run", "-j1", "--results", "r", "--retries", "1", "--backoff", "1ms", "--dead", "dead", "--",
@@ -243,7 +265,7 @@ class Disk(Faults):
         self.give(p, *keys)
         self.until_file("up")
         p.send_signal(signal.SIGTERM)
-        self.until(lambda: b"once more" in p.stderr.readline(), "the message")
+        self.said(p, b"once more")
         self.let("go")
         self.assertEqual(p.wait(rig.PATIENCE), 75)
         return p.stderr.read().decode()
@@ -296,12 +318,12 @@ class Commands(Faults):
         self.assertEqual((log["signal"], log["timed_out"]), (signal.SIGKILL, True))
 
     def test_one_that_ignores_the_second_signal(self):
-        p = self.start("run", "--grace", "20ms", "--leftover", "left", "--", "sh", "-c",
+        p = self.start("run", "--retries", "0", "--grace", "20ms", "--leftover", "left", "--", "sh", "-c",
                        "trap '' TERM; : >up; exec sleep 1000")
         self.give(p, "a")
         self.until_file("up")
         p.send_signal(signal.SIGTERM)
-        self.until(lambda: b"once more" in p.stderr.readline(), "the message")
+        self.said(p, b"once more")
         p.send_signal(signal.SIGTERM)
         self.assertEqual(p.wait(rig.PATIENCE), 75)
         self.assertEqual(self.left(), ["a"])
@@ -313,7 +335,7 @@ class Commands(Faults):
         self.until_file("up")
         for word in (b"once more", b"once more", b"left"):
             p.send_signal(signal.SIGINT)
-            self.until(lambda word=word: word in p.stderr.readline(), "the message")
+            self.said(p, word)
         self.assertEqual(p.wait(rig.PATIENCE), 75)
 
     def test_grandchildren_end_with_the_command(self):
@@ -322,11 +344,9 @@ class Commands(Faults):
         self.assertFalse(is_there(int(p.stdout)))
 
     def test_grandchildren_that_ignore_it_are_killed(self):
-        p = self.wq("run", "--kill-after", "20ms", "--", "sh", "-c", "(trap '' TERM; exec sleep 1000) & echo $!",
-                    input="a\n")
-        self.assertEqual(p.returncode, 0)
-        # Whether it got as far as its trap is its own affair.
-        self.assertIn(p.stderr, (b"", b"wq: a: what the command left behind is killed\n"))
+        p = self.wq("run", "--kill-after", "20ms", "--", "sh", "-c", "(trap '' TERM; : >up; exec sleep 1000) & echo $!;"
+                    "while [ ! -e up ]; do :; done", input="a\n")
+        self.assertEqual((p.returncode, p.stderr), (0, b"wq: a: what the command left behind is killed\n"))
         self.assertFalse(is_there(int(p.stdout)))
 
     def test_the_key_is_held_until_they_are_gone(self):
@@ -339,8 +359,8 @@ class Commands(Faults):
         self.until_file("pid")
         self.give(p, "a")
         p.stdin.close()
-        out = p.stdout.read().decode()
         self.assertEqual(p.wait(rig.PATIENCE), 0)
+        out = p.stdout.read().decode()
         self.assertTrue(out.startswith("first\n"), out)
         self.assertTrue(out.endswith("second\n"), out)
         self.assertNotIn("beside", out)
