@@ -118,7 +118,7 @@ class Lost(Case):
 
             def turn():
                 nonlocal sent
-                if sent == 0 or p.poll() is not None:
+                if sent == 0:
                     feed.go_on(keep_open=signals > 0)
                 if sent == 0 and signals > 0 and self.done() >= stop_at:
                     p.send_signal(signal.SIGTERM)
