@@ -24,8 +24,9 @@ struct client {
 /* argv[0] is the command's name. The program's exit status. */
 int client_main(int argc, char **argv);
 
-/* ---- top.c ---- */
+/* ---- give.c, top.c ---- */
 
+int client_add(struct client *c);
 int top(struct client *c);
 
 #endif

@@ -317,6 +317,7 @@ static void take_keys(struct conn *c)
 
 void conn_rest(struct conn *c, void (*fn)(struct run *r, const char *key, size_t len))
 {
+	enum split_found found;
 	const char *key;
 	size_t len;
 	int there = 0;
@@ -325,28 +326,26 @@ void conn_rest(struct conn *c, void (*fn)(struct run *r, const char *key, size_t
 		fill(c);
 	if (c->kind != CONN_KEYS || c->closing)
 		return;
+	/* What is there now: somebody may go on writing for ever. */
 	if (ioctl(c->watch.fd, FIONREAD, &there) < 0)
 		there = 0;
 	for (;;) {
-		static char block[BLOCK];
-		enum split_found found =
-		    split_next(&c->split, c->in.bytes, c->in.n, &c->in_at, &key, &len);
-		ssize_t n;
+		size_t before;
 
-		if (found != SPLIT_NOTHING) {
+		while ((found = split_next(&c->split, c->in.bytes, c->in.n, &c->in_at, &key,
+		                           &len)) != SPLIT_NOTHING)
 			found == SPLIT_KEY ? fn(c->run, key, len) : refuse_key(c, found, key, len);
-			continue;
-		}
-		if (there <= 0)
+		used(c);
+		before = c->in.n;
+		if (c->ended || there < 0)
 			break;
-		n = recv(c->watch.fd, block, there < BLOCK ? (size_t)there : BLOCK, MSG_DONTWAIT);
-		if (n <= 0)
+		fill(c);
+		if (c->in.n == before)
 			break;
-		there -= (int)n;
-		c->in.n = c->in_at = 0;
-		text_add(&c->in, block, (size_t)n);
+		there -= (int)(c->in.n - before);
 	}
-	if (split_end(&c->split, &key, &len) == SPLIT_KEY)
+	/* Without its end it is a key only if nothing more can come. */
+	if (c->ended && split_end(&c->split, &key, &len) == SPLIT_KEY)
 		fn(c->run, key, len);
 }
 

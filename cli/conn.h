@@ -79,7 +79,7 @@ struct control {
 	struct conn *resumed; /* goes on first, if it is held again */
 	int64_t accept_at_ns; /* there was no descriptor for a connection; 0: there was */
 	bool told;            /* all who are there, that the run ends */
-	unsigned nwaiting;    /* connections that are BUSY_KEYS or BUSY_ALL */
+	unsigned nwaiting;    /* connections that wait for keys, or for all */
 	double rate;          /* as it is now */
 	int burst;
 	struct failure failure[FAILURES];

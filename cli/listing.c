@@ -67,6 +67,7 @@ void listing_status(struct conn *c)
 	number(&t, "attempts", n->attempts);
 	number(&t, "failed", n->failed);
 	number(&t, "connections", r->control->n);
+	number(&t, "waiters", r->control->nwaiting);
 	text_print(&t, "per_second=%.3f\n", report_rate());
 	conn_piece(c, t.bytes, t.n);
 	conn_well(c, "");

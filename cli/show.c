@@ -48,6 +48,7 @@ static const struct {
     FIELD(attempts, NULL, COUNT),
     FIELD(failed, NULL, COUNT),
     FIELD(connections, NULL, COUNT),
+    FIELD(waiters, NULL, COUNT),
     FIELD(per_second, NULL, REAL),
 #undef FIELD
 };

@@ -309,61 +309,63 @@ class Orders(Served):
 
 class Wait(Served):
     def gated(self, *args):
-        self.serve("-j4", *args, command=("sh", "-c", "read x <$1.gate; exit $x", "sh"))
+        # A gate for each attempt: a fifo whose writer has not gone yet lets the next one through.
+        self.serve("-j4", *args, command=("sh", "-c", "echo >>$1.count; read x <$1.$(wc -l <$1.count); exit $x", "sh"))
 
-    def let_with(self, key, status):
-        with open(self.dir / f"{key}.gate", "w", encoding="ascii") as f:
+    def let_with(self, gate, status):
+        with open(self.dir / gate, "w", encoding="ascii") as f:
             f.write(f"{status}\n")
 
     def begun(self, *args):
         """Waits, and is known to wait."""
-        before = self.status()["connections"]
+        before = self.status()["waiters"]
         p = self.begin("wait", *args)
-        self.until(lambda: self.status()["connections"] > before)
+        self.until_status(waiters=before + 1)
         return p
 
     def test_keys(self):
         for k in "ab":
-            self.fifo(f"{k}.gate")
+            self.fifo(f"{k}.1")
         self.gated()
         self.ask("add", "a", "b")
         both = self.begun("a", "b")
         one = self.begun("a")
-        self.let_with("a", 0)
+        self.let_with("a.1", 0)
         self.assertEqual(self.finish(one), (0, ""))
         self.assertIsNone(both.poll())
-        self.let_with("b", 0)
+        self.let_with("b.1", 0)
         self.assertEqual(self.finish(both), (0, ""))
         self.ask("wait", "a", "b", "never seen")
 
     def test_until_the_last_attempt(self):
         """A key that comes again, or waits for its next attempt, is there."""
-        self.fifo("a.gate")
+        for i in (1, 2, 3):
+            self.fifo(f"a.{i}")
         self.gated("--backoff", "1ms")
         self.ask("add", "a")
         p = self.begun("a")
         self.until_status(running=1)
         self.ask("add", "a")
-        self.let_with("a", 0)
+        self.let_with("a.1", 0)
         self.until_status(done=1, running=1)
         self.assertIsNone(p.poll())
-        self.let_with("a", 1)
+        self.let_with("a.2", 1)
         self.until_status(failed=1, running=1)
         self.assertIsNone(p.poll())
-        self.let_with("a", 0)
+        self.let_with("a.3", 0)
         self.assertEqual(self.finish(p), (0, ""))
         self.assertEqual(self.status()["done"], 2)
 
     def test_dead(self):
         for k in "ab":
-            self.fifo(f"{k}.gate")
+            self.fifo(f"{k}.1")
         self.gated()
         self.ask("add", "a", "b")
         both, everything, good = self.begun("a", "b"), self.begun(), self.begun("b")
-        self.let_with("a", 100)
+        self.let_with("a.1", 100)
         self.until_status(dead=1)
         self.assertIsNone(both.poll())
-        self.let_with("b", 0)
+        self.let_with("b.1", 0)
         self.assertEqual(self.finish(both), (123, "wq: one of the keys failed for good\n"))
         self.assertEqual(self.finish(everything), (123, "wq: some keys failed for good\n"))
         self.assertEqual(self.finish(good), (0, ""))
@@ -424,8 +426,9 @@ class Wait(Served):
 
 class End(Served):
     def gated(self, *args):
-        self.fifo("gate")
-        self.serve("-j1", "--leftover", "left", *args, command=("sh", "-c", "read x <gate"))
+        for key in "ab":
+            self.fifo(key)
+        self.serve("-j1", "--leftover", "left", *args, command=("sh", "-c", "read x <$1", "sh"))
         self.ask("add", "a", "b")
         self.until_status(running=1)
 
@@ -433,9 +436,9 @@ class End(Served):
         self.gated()
         p = self.begin("drain")
         self.until_status(phase="ending")
-        self.let("gate")
+        self.let("a")
         self.until_status(done=1, running=1)
-        self.let("gate")
+        self.let("b")
         self.assertEqual(self.finish(p), (0, ""))
         self.assertEqual(self.ended(), 0)
         self.assertFalse((self.dir / "s").exists())
@@ -458,7 +461,7 @@ class End(Served):
         p = self.begin("stop")
         self.until_status(phase="stopping")
         self.assertIsNone(p.poll())
-        self.let("gate")
+        self.let("a")
         self.assertEqual(self.finish(p), (0, ""))
         self.assertEqual(self.lines("left"), ["b"])
         self.assertEqual(self.ended(), 75)
@@ -467,7 +470,7 @@ class End(Served):
         self.gated()
         self.ask("stop", "--no-wait")
         self.assertIsNone(self.run_.poll())
-        self.let("gate")
+        self.let("a")
         self.assertEqual(self.ended(), 75)
 
     def test_input_too(self):

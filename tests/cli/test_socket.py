@@ -139,8 +139,9 @@ class Keys(Served):
         self.serve("--leftover", "left", "--max-queue", "2", "--summary")
         self.ask("pause")
         s = self.connect()
-        s.sendall(b"".join(b"%05d\n" % i for i in range(3000)) + b"no end")
+        s.sendall(b"".join(b"%05d\n" % i for i in range(3000)) + b"half a k")
         self.until_status(there=2)
+        self.send(b"no end")
         late = self.connect()
         self.ask("stop", "--no-wait")
         self.assertEqual(self.ended(), 75)
@@ -172,9 +173,14 @@ class Keys(Served):
         self.assertRegex(after.recv(100), b"the run ends")
         self.ask("add", "c", status=1)
         self.assertIn("the run ends", self.complaint)
+        # One who does not stay to be told.
+        self.halt()
+        self.send(b"gone\n")
+        self.run_.send_signal(signal.SIGCONT)
+        self.status()
         self.let("gate")
         self.assertEqual(self.ended(), 75)
-        self.assertEqual(self.lines("left"), ["b"])
+        self.assertEqual(sorted(self.lines("left")), ["b", "gone"])
 
 
 class Path(Served):
