@@ -40,7 +40,9 @@ static bool parse(const char *text, char **host, uint16_t *port)
 		text++;
 		len -= 2;
 	}
-	*host = strndup(text, len);
+	*host = grow(NULL, len + 1);
+	memcpy(*host, text, len);
+	(*host)[len] = '\0';
 	if (strcmp(*host, "localhost") == 0)
 		memcpy(*host, "127.0.0.1", sizeof "127.0.0.1");
 	return true;
