@@ -97,9 +97,9 @@ class Wrong(Case):
 
 
 class Right(Case):
-    def right(self, *args, input="a\n", status=0):
-        p = self.wq("run", *args, "--", "echo", input=input)
-        self.assertEqual((p.returncode, p.stdout), (status, b"a\n"), (args, p.stderr))
+    def right(self, *args, out=b"a\n"):
+        p = self.wq("run", *args, "--", "echo", input="a\n")
+        self.assertEqual((p.returncode, p.stdout), (0, out), (args, p.stderr))
 
     def test_units_of_times(self):
         for value in ("0", "0s", "1ns", "1us", "1ms", "0.001s", ".001s", "0.001", "1.5ms", "0.00001m", "0.000001h",
@@ -109,13 +109,16 @@ class Right(Case):
             self.right(f"--timeout={value}")
 
     def test_times_are_what_they_say(self):
-        # 40 ms each; the nearest mistake, a minute for a second, would be 2.4 s.
-        for value in ("40000000ns", "40000us", "40ms", "0.04s", "0.04", ".04", "0.000667m", "0.0000112h",
-                      "0.00000047d"):
-            began = time.monotonic()
-            self.right(f"--debounce={value}")
-            self.assertGreaterEqual(time.monotonic() - began, 0.04, value)
-            self.assertLess(time.monotonic() - began, 2.4, value)
+        # A range wants its ends in order: two times are the same if both orders are.
+        for one, other, more in (("1000ns", "1us", "1001ns"), ("1000us", "1ms", "1000001ns"), ("1000ms", "1s", "1001ms"),
+                                 ("60s", "1m", "60.001s"), ("60m", "1h", "60.01m"), ("24h", "1d", "24.01h"),
+                                 ("1.5s", "1500ms", "1501ms"), ("2", "2s", "2.001"), (".5", "0.500s", "501ms")):
+            self.right("--dry-run", f"--backoff={one}..{other}", out=b"echo a\n")
+            self.right("--dry-run", f"--backoff={other}..{one}", out=b"echo a\n")
+            self.assertEqual(self.wq("run", f"--backoff={more}..{other}", "--", "echo").returncode, 2, more)
+        began = time.monotonic()
+        self.right("--debounce=40ms")
+        self.assertGreaterEqual(time.monotonic() - began, 0.04)
 
     def test_units_of_rates(self):
         for value in ("50", "50/s", "0.5/s", "1000/m", "1/h", "1000000000/s", "0.001/h"):
