@@ -9,6 +9,7 @@
 #include <unistd.h>
 #include <wq/pool.h>
 
+#include "base/utf8.h"
 #include "cli/parse.h"
 #include "cli/say.h"
 
@@ -135,6 +136,23 @@ static int count(const char *option, const char *value, uint64_t max, uint64_t *
 	return parse_count(value, 1, max, n) ? 0 : bad(option, value, "a number from 1");
 }
 
+static int path(const char *option, const char *value, const char **to)
+{
+	*to = value;
+	return *value != '\0' ? 0 : bad(option, value, "the name of a file");
+}
+
+static bool is_name(const char *s)
+{
+	size_t len = strlen(s), n = 1;
+
+	if (len == 0 || len > 255)
+		return false;
+	for (; len > 0 && n > 0; s += n, len -= n)
+		n = wq__utf8((const unsigned char *)s, len);
+	return n > 0;
+}
+
 static int take(struct options *o, int c, char *arg)
 {
 	uint64_t n = 0;
@@ -142,7 +160,7 @@ static int take(struct options *o, int c, char *arg)
 
 	switch (c) {
 	case 'a':
-		o->file = arg;
+		rc = path("arg-file", arg, &o->file);
 		break;
 	case '0':
 		o->delimiter = '\0';
@@ -170,7 +188,7 @@ static int take(struct options *o, int c, char *arg)
 		o->burst = (int)n;
 		break;
 	case DEAD:
-		o->dead = arg;
+		rc = path("dead", arg, &o->dead);
 		break;
 	case DEBOUNCE:
 		rc = span("debounce", arg, &o->debounce_ns);
@@ -191,13 +209,13 @@ static int take(struct options *o, int c, char *arg)
 		rc = span("kill-after", arg, &o->kill_after_ns);
 		break;
 	case LEFTOVER:
-		o->leftover = arg;
+		rc = path("leftover", arg, &o->leftover);
 		break;
 	case LINE_BUFFER:
 		o->line_buffer = true;
 		break;
 	case LOG:
-		o->log = arg;
+		rc = path("log", arg, &o->log);
 		break;
 	case MAX_QUEUE:
 		rc = count("max-queue", arg, INT_MAX, &n);
@@ -207,12 +225,12 @@ static int take(struct options *o, int c, char *arg)
 		rc = span("max-wait", arg, &o->max_wait_ns);
 		break;
 	case METRICS_FILE:
-		o->metrics_file = arg;
+		rc = path("metrics-file", arg, &o->metrics_file);
 		break;
 	case NAME:
 		o->name = arg;
-		if (*arg == '\0' || strlen(arg) > 255)
-			rc = bad("name", arg, "a name of 1 to 255 bytes");
+		if (!is_name(arg))
+			rc = bad("name", arg, "a name of 1 to 255 bytes of UTF-8");
 		break;
 	case NO_PROGRESS:
 		o->progress = false;
@@ -225,7 +243,7 @@ static int take(struct options *o, int c, char *arg)
 			rc = bad("rate", arg, "a rate like 50/s, 10/m or 3/h");
 		break;
 	case RESULTS:
-		o->results = arg;
+		rc = path("results", arg, &o->results);
 		break;
 	case RETRIES:
 		rc = retries(arg, &o->max_attempts);
@@ -248,6 +266,24 @@ static int take(struct options *o, int c, char *arg)
 	return rc;
 }
 
+/* What one of them writes another would read or replace; a device bears that. */
+static const char *shared_file(const struct options *o)
+{
+	const char *files[] = {o->log, o->dead, o->metrics_file, o->leftover, o->file};
+	size_t n = sizeof files / sizeof files[0];
+
+	for (size_t i = 0; i < n; i++)
+		for (size_t k = i + 1; k < n; k++) {
+			/* What is left may well become the input of the next run. */
+			bool both = files[i] == o->leftover && files[k] == o->file;
+
+			if (files[i] && files[k] && !both && strcmp(files[i], files[k]) == 0 &&
+			    strncmp(files[i], "/dev/", 5) != 0)
+				return files[i];
+		}
+	return NULL;
+}
+
 /* What each option alone cannot see. */
 static int check(struct options *o, int ncommand)
 {
@@ -266,6 +302,9 @@ static int check(struct options *o, int ncommand)
 		return usage("run",
 		             "--results puts output into files: neither --tag nor --line-buffer "
 		             "goes with it");
+	if (shared_file(o))
+		return usage("run", "%s is given twice: each option wants a file of its own",
+		             shown(shared_file(o), strlen(shared_file(o))));
 	if (o->quiet && o->verbose)
 		return usage("run", "--quiet and --verbose exclude each other");
 	if (o->burst == 0)

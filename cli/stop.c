@@ -118,7 +118,7 @@ static void workers(struct run *r, bool more)
 		return;
 	r->workers += more ? 1 : -1u;
 	if (!r->opt->quiet)
-		say("%" PRIu32 " workers", r->workers);
+		say("%" PRIu32 " %s", r->workers, r->workers == 1 ? "worker" : "workers");
 }
 
 static void on_signal(struct watch *w, uint32_t events)

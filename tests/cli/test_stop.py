@@ -309,7 +309,7 @@ class Workers(Stopping):
         self.signal(p, USR1, "wq: 3 workers")
         self.until_file("upc")
         self.signal(p, USR2, "wq: 2 workers")
-        self.signal(p, USR2, "wq: 1 workers")
+        self.signal(p, USR2, "wq: 1 worker\n")
         # None of those that run is ended, and none is begun until one is left, and that ends.
         for k, worker in zip("abc", "123"):
             self.assertFalse((self.dir / "upd").exists())

@@ -84,8 +84,22 @@ class Wrong(Case):
             self.run_wrong(f"--jitter {value}: none, full, equal or decorrelated is wanted", f"--jitter={value}")
         for value in ("", "stop", "finis"):
             self.run_wrong(f"--on-term {value}: finish or drain is wanted", f"--on-term={value}")
-        self.run_wrong("--name : a name of 1 to 255 bytes is wanted", "--name=")
-        self.run_wrong(f"--name {'x' * 200}...: a name of 1 to 255 bytes is wanted", "--name=" + "x" * 256)
+        name = "a name of 1 to 255 bytes of UTF-8 is wanted"
+        self.run_wrong(f"--name : {name}", "--name=")
+        self.run_wrong(f"--name {'x' * 200}...: {name}", "--name=" + "x" * 256)
+        self.run_wrong(f"--name a\\xff: {name}", b"--name=a\xff")
+
+    def test_files(self):
+        for name in ("arg-file", "dead", "leftover", "log", "metrics-file", "results"):
+            self.run_wrong(f"--{name} : the name of a file is wanted", f"--{name}=")
+
+    def test_one_file_for_two(self):
+        names = ("dead", "leftover", "log", "metrics-file", "arg-file")
+        for i, one in enumerate(names):
+            for other in names[i + 1:]:
+                if (one, other) != ("leftover", "arg-file"):
+                    self.wrong("f is given twice: each option wants a file of its own", "run", f"--{one}=f",
+                               f"--{other}=f", "--", "touch", "made")
 
     def test_what_does_not_go_together(self):
         self.run_wrong("--burst goes with --rate", "--burst=3")
@@ -119,6 +133,13 @@ class Right(Case):
         began = time.monotonic()
         self.right("--debounce=40ms")
         self.assertGreaterEqual(time.monotonic() - began, 0.04)
+
+    def test_one_device_for_two(self):
+        self.right("--dead=/dev/null", "--log=/dev/null", "--leftover=/dev/null", "--metrics-file=/dev/null")
+
+    def test_a_name(self):
+        for name in ("x", "é" * 127, "a b"):
+            self.right(f"--name={name}", "--metrics-file=m")
 
     def test_units_of_rates(self):
         for value in ("50", "50/s", "0.5/s", "1000/m", "1/h", "1000000000/s", "0.001/h"):
