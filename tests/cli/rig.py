@@ -32,6 +32,8 @@ class Case(unittest.TestCase):
         self.random = random.Random(f"{seed} {self.id()}")
         self.env = {k: v for k, v in os.environ.items() if not k.startswith("WQ_")}
         self.env["TMPDIR"] = folder.name
+        # A sanitizer's own exit status would be 1, which is one of the program's.
+        self.env["ASAN_OPTIONS"] = os.environ.get("ASAN_OPTIONS", "") + ":exitcode=99"
         # What hangs is told with the line where it hangs, and its processes are ended.
         if not long:
             signal.signal(signal.SIGALRM, self.hangs)
