@@ -173,12 +173,13 @@ static void start(struct run *r, struct job *j, const wq_item *item)
 void job_start_all(struct run *r)
 {
 	while (may_start(r) && wq_len(r->q) > 0 && token(r)) {
+		struct job *j = free_worker(r);
 		wq_item item;
 
-		if (wq_try_get(r->q, &item) != WQ_OK)
+		if (!j || wq_try_get(r->q, &item) != WQ_OK)
 			return;
 		r->start_at_ns = 0;
-		start(r, free_worker(r), &item);
+		start(r, j, &item);
 	}
 }
 
