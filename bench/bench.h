@@ -19,6 +19,7 @@
  *   limit.c       rows of limited adds
  *   workers.c     rows of the pool and of the parallel loop
  *   scrape.c      rows of reading the metrics of a queue in use
+ *   hot.c         no rows but a program of its own: the paths whose instructions are counted
  *
  * A group is a few rows that one repetition measures together. It knows its
  * rows, fills in a value and, where the row is judged by a primitive, that
