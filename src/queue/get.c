@@ -312,7 +312,7 @@ int wq__mem_get(void *state, wq_item *item, int64_t deadline_ns)
 	int rc;
 
 	wq__lock_acquire(&m->lock);
-	if (wq__unlikely(m->flags & WQ__TIMED))
+	if (wq__unlikely(m->flags & WQ__TIMED) && m->flags & WQ__METERED)
 		rc = get_one_timed(m, item, deadline_ns);
 	else
 		rc = get_one(m, item, deadline_ns);
