@@ -98,6 +98,13 @@ static int add(struct run *r, const void *key, size_t len, int64_t after_ns)
 	return wq_add(r->q, key, len);
 }
 
+void intake_joined(struct run *r, const void *key, size_t len)
+{
+	r->count.merged++;
+	if (is_tallied(r))
+		tally(r, key, len);
+}
+
 int intake_add(struct run *r, const void *key, size_t len, int64_t after_ns)
 {
 	int was, rc;
@@ -111,11 +118,8 @@ int intake_add(struct run *r, const void *key, size_t len, int64_t after_ns)
 		r->count.refused++;
 		return rc;
 	}
-	if (was & PENDING) {
-		r->count.merged++;
-		if (is_tallied(r))
-			tally(r, key, len);
-	}
+	if (was & PENDING)
+		intake_joined(r, key, len);
 	return rc;
 }
 

@@ -201,6 +201,9 @@ static int take(struct options *o, int c, char *arg)
 		break;
 	case HTTP:
 		o->http = arg;
+		if (!parse_address(arg, NULL, NULL))
+			rc = bad("http", arg,
+			         "a port, or an address and a port like 127.0.0.1:8080,");
 		break;
 	case JITTER:
 		rc = jitter(arg, &o->jitter);
@@ -310,8 +313,11 @@ static int check(struct options *o, int ncommand)
 	if (o->burst == 0)
 		o->burst = 1;
 	/* Nothing is run, so nothing is written: --leftover may be the very file of keys. */
-	if (o->dry_run)
+	if (o->dry_run) {
 		o->leftover = o->dead = o->log = o->results = o->metrics_file = NULL;
+		o->rate = 0;
+		o->debounce_ns = o->max_wait_ns = 0;
+	}
 	/* A socket is an input of its own: standard input is read only if it is asked for. */
 	o->no_input = o->socket && !o->file;
 	return 0;

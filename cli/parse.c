@@ -7,6 +7,8 @@
 #include <string.h>
 #include <wq/clock.h>
 
+#include "cli/text.h"
+
 /* Digits, perhaps with a point: what strtod() takes beyond that is no number here. */
 static bool number(const char *s, const char **end, double *value)
 {
@@ -136,4 +138,31 @@ bool parse_char(const char *s, char *c)
 		}
 	}
 	return false;
+}
+
+bool parse_address(const char *s, char **host, uint16_t *port)
+{
+	const char *colon = strrchr(s, ':');
+	size_t len = colon ? (size_t)(colon - s) : 0;
+	uint64_t n;
+
+	if (!parse_count(colon ? colon + 1 : s, 0, UINT16_MAX, &n) || (colon && len == 0))
+		return false;
+	if (len > 1 && s[0] == '[' && colon[-1] == ']') {
+		s++;
+		len -= 2;
+	}
+	if (port)
+		*port = (uint16_t)n;
+	if (!host)
+		return true;
+	*host = NULL;
+	if (len == 0)
+		return true;
+	if (len == strlen("localhost") && strncmp(s, "localhost", len) == 0)
+		s = "127.0.0.1"; /* of the same length */
+	*host = grow(NULL, len + 1);
+	memcpy(*host, s, len);
+	(*host)[len] = '\0';
+	return true;
 }

@@ -15,5 +15,7 @@ bool parse_rate(const char *s, double *per_second);
 bool parse_count(const char *s, uint64_t min, uint64_t max, uint64_t *n);
 /* One character, or \n \t \0 \\ \x1f. */
 bool parse_char(const char *s, char *c);
+/* PORT, HOST:PORT or [HOST]:PORT. The host is for free(), NULL: none; host and port may be NULL. */
+bool parse_address(const char *s, char **host, uint16_t *port);
 
 #endif

@@ -106,6 +106,8 @@ uint64_t run_units(const struct run *r);
 int intake_add(struct run *r, const void *key, size_t len, int64_t after_ns);
 /* The queue has as many keys as it may: nobody reads any more keys for now. */
 bool intake_full(const struct run *r);
+/* A key that was given while its command ran comes back for another reason, too: that is one attempt. */
+void intake_joined(struct run *r, const void *key, size_t len);
 /* How many adds have merged with this one; they are not counted twice. */
 uint32_t intake_merged(struct run *r, const void *key, size_t len);
 /* Takes a key back: the WQ_STATE_ bits that it had, or WQ_ENOTFOUND. */

@@ -23,12 +23,10 @@
 enum { EXIT_PERMANENT = 100 };
 
 /* Work that comes back merges with what was given meanwhile: two units become one. */
-static void joins(struct run *r, const struct job *j)
+static void joins(struct run *r, const struct job *j, int state)
 {
-	int state = wq_state(r->q, j->key, j->len);
-
 	if (state > 0 && state & (WQ_STATE_DIRTY | WQ_STATE_WAITING))
-		r->count.merged++;
+		intake_joined(r, j->key, j->len);
 }
 
 static void bury(struct run *r, const struct job *j)
@@ -61,7 +59,7 @@ static const char *permanent(struct run *r, struct job *j)
 
 static const char *back(struct run *r, struct job *j)
 {
-	joins(r, j);
+	joins(r, j, wq_state(r->q, j->key, j->len));
 	wq_requeue(r->q, &j->item, WQ_HEAD);
 	return "stopped";
 }
@@ -85,8 +83,7 @@ static const char *retry(struct run *r, struct job *j)
 		r->count.cancelled++;
 		return "cancelled";
 	default:
-		if (state & (WQ_STATE_DIRTY | WQ_STATE_WAITING))
-			r->count.merged++;
+		joins(r, j, state);
 		return "retry";
 	}
 }

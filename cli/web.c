@@ -20,34 +20,6 @@ static struct {
 	int (*stop)(wq_http *h);
 } web;
 
-/* ADDR is a port, HOST:PORT or [HOST]:PORT. */
-static bool parse(const char *text, char **host, uint16_t *port)
-{
-	const char *colon = strrchr(text, ':');
-	const char *number = colon ? colon + 1 : text;
-	uint64_t n;
-
-	if (!parse_count(number, 0, UINT16_MAX, &n))
-		return false;
-	*port = (uint16_t)n;
-	*host = NULL;
-	if (!colon || colon == text)
-		return colon == NULL;
-
-	size_t len = (size_t)(colon - text);
-
-	if (text[0] == '[' && colon[-1] == ']') {
-		text++;
-		len -= 2;
-	}
-	*host = grow(NULL, len + 1);
-	memcpy(*host, text, len);
-	(*host)[len] = '\0';
-	if (strcmp(*host, "localhost") == 0)
-		memcpy(*host, "127.0.0.1", sizeof "127.0.0.1");
-	return true;
-}
-
 static int start(struct run *r, const wq_http_options *options)
 {
 	void *library = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
@@ -86,11 +58,8 @@ bool web_open(struct run *r)
 
 	if (!r->opt->http)
 		return true;
-	if (!parse(r->opt->http, &host, &options.port)) {
-		say("--http %s: a port, or an address and a port like 127.0.0.1:8080, is wanted",
-		    r->opt->http);
+	if (!parse_address(r->opt->http, &host, &options.port))
 		return false;
-	}
 	options.address = host;
 	rc = start(r, &options);
 	free(host);
