@@ -111,6 +111,9 @@ int bench_memory_child(void);
 int bench_single_child(void);
 int bench_waiting_child(void);
 
+/* Prints the versions of the loops whose timers are compared, a line each (wheel.c). */
+void bench_wheel_versions(void);
+
 /* ---- tools (primitives.c) ------------------------------------------------ */
 
 int64_t bench_now(void);
@@ -169,6 +172,12 @@ double bench_low(double *slices, size_t n);
 void bench_in_turn(const struct bench_work *row, const struct bench_work *primitive,
                    struct bench_sample *sample);
 double bench_alone(const struct bench_work *w);
+
+/* ---- a microsecond of work (workers.c) ----------------------------------- */
+
+/* A chain of n multiplications; how many of them take 1 µs, as of now. */
+void bench_steps(size_t n);
+size_t bench_count_steps(void);
 
 /* ---- a course: long work whose slices differ (slices.c) ------------------- */
 

@@ -5,6 +5,7 @@
  *   late_1m_..              beside 1M others that wait
  *   late_1ns_..             with a timer slack of 1 ns
  *   late_1m_1ns_..          both
+ *   late_pool_p50, _p99     keys that a pool of 2 handles, until the handler begins; to compare
  */
 #define _GNU_SOURCE
 #include "bench.h"
@@ -104,6 +105,85 @@ static void late_teardown(void *state)
 	bench_check(wq_free(state) >= 0, "late: the queue is busy");
 }
 
+/* ---- in a pool -------------------------------------------------------------- */
+
+enum { POOL_WORKERS = 2 };
+
+struct late_pool {
+	int64_t due_ns[LATE_BLOCK]; /* of the block's keys; written while none of them is handled */
+	double late[LATE_BLOCK];
+	_Atomic int early; /* A: relaxed, read when the queue is idle */
+};
+
+/* The first digits of a key are its number (see keys.c). */
+static size_t number_of(const wq_item *item)
+{
+	const char *digits = (const char *)item->key + 3;
+
+	return (size_t)((digits[0] - '0') * 100 + (digits[1] - '0') * 10 + digits[2] - '0');
+}
+
+static int64_t note_late(void *ctx, const wq_item *item)
+{
+	int64_t now = bench_now();
+	struct late_pool *p = ctx;
+	size_t i = number_of(item);
+
+	p->late[i] = (double)(now - p->due_ns[i]);
+	if (now < p->due_ns[i])
+		atomic_fetch_add_explicit(&p->early, 1, memory_order_relaxed);
+	return WQ_DONE;
+}
+
+/* All keys of a block wait before the first of them is due, 1 ms later. */
+static void late_pool_block(struct late_pool *p, wq *q)
+{
+	const struct bench_keys *pool = bench_pool();
+	int64_t start = bench_now() + WQ_MILLISECOND;
+	int bad = 0;
+
+	for (size_t i = 0; i < LATE_BLOCK; i++)
+		p->due_ns[i] = start + (int64_t)i * late_period_ns;
+	for (size_t i = 0; i < LATE_BLOCK; i++)
+		bad |= wq_add_at(q, bench_key(pool, i), KEY_LEN, p->due_ns[i]) < 0;
+	bench_rest(start + LATE_BLOCK * late_period_ns - bench_now());
+	bad |= wq_wait_idle_until(q, WQ_NEVER) != WQ_OK;
+	bench_check(!bad && !p->early, "late_pool: a call failed, or early");
+}
+
+static void late_pool_run(const void *arg, void *state, struct bench_sample *samples)
+{
+	size_t blocks = bench_sizes.quick ? LATE_BLOCKS_QUICK : LATE_BLOCKS, n = 0;
+	double *late = bench_alloc(blocks * LATE_BLOCK, sizeof *late);
+	double *futex = bench_alloc(blocks * LATE_BLOCK, sizeof *futex);
+	struct late_pool p = {.early = 0};
+	wq_pool_options o = {.workers = POOL_WORKERS, .handler = note_late, .ctx = &p};
+	wq *q = bench_queue();
+	wq_pool *pool;
+
+	(void)arg;
+	(void)state;
+	bench_check(wq_pool_start(&pool, q, &o) == WQ_OK, "no pool");
+	for (size_t b = 0; b < blocks; b++) {
+		late_pool_block(&p, q);
+		for (size_t i = 0; i < LATE_BLOCK; i++)
+			late[n + i] = p.late[i];
+
+		int64_t start = bench_now();
+
+		for (int i = 1; i <= LATE_BLOCK; i++)
+			futex[n++] = late_futex(start + i * late_period_ns);
+	}
+	bench_check(wq_pool_free(pool) == WQ_OK, "late_pool: the pool stays");
+	bench_queue_free(q, 0);
+	samples[0].value = bench_percentile(late, n, 0.5);
+	samples[0].limit = bench_percentile(futex, n, 0.5);
+	samples[1].value = bench_percentile(late, n, 0.99);
+	samples[1].limit = bench_percentile(futex, n, 0.99);
+	free(late);
+	free(futex);
+}
+
 /* ---- the rows -------------------------------------------------------------- */
 
 static const struct late late_plain = {0}, late_others = {.others = true};
@@ -123,6 +203,13 @@ static const struct bench_group groups[] = {
     LATE("_1m", &late_others),
     LATE("_1ns", &late_exact),
     LATE("_1m_1ns", &late_both),
+    {
+	.rows = {{"late_pool_p50", "ns", BAR_NONE, 0, "timed_futex_p50"},
+                 {"late_pool_p99", "ns", BAR_NONE, 0, "timed_futex_p99"}},
+	.nrows = 2,
+	.reps = 5,
+	.run = late_pool_run,
+    },
 };
 
 const struct bench_groups bench_late = {groups, sizeof groups / sizeof groups[0]};

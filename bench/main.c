@@ -73,6 +73,7 @@ struct options {
 	bool quick;
 	const char *rows; /* NULL: all */
 	const char *json; /* NULL: none */
+	bool lines;       /* a JSON line for each row instead of the table */
 };
 
 /* ---- what was measured ----------------------------------------------------- */
@@ -325,6 +326,13 @@ static void print_verdict(const struct verdict *v, bool quick)
 	}
 }
 
+/* As bench/peers/README.md has it: every row, the judged ones and those that are only compared. */
+static void print_line(const struct verdict *v)
+{
+	printf("{\"row\": \"%s\", \"value\": %.3f, \"unit\": \"%s\"}\n", v->row->name, v->best,
+	       v->row->unit);
+}
+
 static bool row_has_limit(const struct bench_row *row)
 {
 	return row->bar != BAR_FLOOR && row->bar != BAR_FIXED;
@@ -376,11 +384,15 @@ static void run_group(const struct bench_group *g, const struct options *o, stru
 		struct verdict *v = &out->list[out->n++];
 
 		judge(v, g, i, &s);
+		if (o->lines) {
+			print_line(v);
+			continue;
+		}
 		print_verdict(v, o->quick);
 		if (g->threads && row_has_limit(&g->rows[i]))
 			print_pairs(&s, v->row->unit, i);
 	}
-	if (g->threads)
+	if (g->threads && !o->lines)
 		print_trips(&s);
 }
 
@@ -525,7 +537,9 @@ static const char usage[] =
     "  --reps N       repetitions of each row, 1 to 100 (default: 5 to 25)\n"
     "  --quick        tiny sizes, to see that everything runs; judges nothing\n"
     "  --json FILE    also write the figures there\n"
+    "  --lines        print a JSON line for each row, and nothing else\n"
     "  --list         print the names of the rows\n"
+    "  --version      print what is measured, and its version\n"
     "  --help         print this\n";
 
 static int list_rows(void)
@@ -534,6 +548,13 @@ static int list_rows(void)
 		for (size_t g = 0; g < all[i]->n; g++)
 			for (size_t r = 0; r < all[i]->list[g].nrows; r++)
 				printf("%s\n", all[i]->list[g].rows[r].name);
+	return 0;
+}
+
+static int print_versions(void)
+{
+	printf("wq %s (%s)\n", wq_version_string(), WQ_BENCH_BUILD);
+	bench_wheel_versions();
 	return 0;
 }
 
@@ -588,6 +609,12 @@ static int parse(int argc, char **argv, struct options *o)
 		}
 		if (strcmp(name, "--list") == 0)
 			return list_rows();
+		if (strcmp(name, "--version") == 0)
+			return print_versions();
+		if (strcmp(name, "--lines") == 0) {
+			o->lines = true;
+			continue;
+		}
 		if (strcmp(name, "--quick") == 0) {
 			o->quick = true;
 			bench_sizes = quick_sizes;
@@ -612,6 +639,12 @@ static int parse(int argc, char **argv, struct options *o)
 		i++;
 	}
 	return o->rows && !rows_known(o->rows) ? 2 : -1;
+}
+
+static void print_head(const struct results *results)
+{
+	printf("%s\n\n%-18s %12s %12s %12s   %-15s %-6s  %s\n", results->machine, "row", "best",
+	       "median", "worst", "bar", "", "judged by");
 }
 
 static void print_summary(const struct results *results, const struct options *o, double seconds)
@@ -644,15 +677,18 @@ int main(int argc, char **argv)
 	int64_t start = bench_now();
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
-	warn_if_busy();
+	if (!o.lines)
+		warn_if_busy();
 	bench_threads_begin();
-	describe_machine(&results);
-	printf("%s\n\n%-18s %12s %12s %12s   %-15s %-6s  %s\n", results.machine, "row", "best",
-	       "median", "worst", "bar", "", "judged by");
+	if (!o.lines || o.json)
+		describe_machine(&results);
+	if (!o.lines)
+		print_head(&results);
 	for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
 		for (size_t g = 0; g < all[i]->n; g++)
 			run_group(&all[i]->list[g], &o, &results);
-	print_summary(&results, &o, (double)(bench_now() - start) * 1e-9);
+	if (!o.lines)
+		print_summary(&results, &o, (double)(bench_now() - start) * 1e-9);
 	if (o.json && !write_json(o.json, &results)) {
 		fprintf(stderr, "wq_bench: %s: %s\n", o.json, strerror(errno));
 		return 1;

@@ -7,6 +7,8 @@
  *   short_P_C    the producers keep the backlog under 1,024 keys
  *   hot_P_C      1,000 keys, some much more often than others; for a fixed
  *                time; what counts is Adds + 2 × Gets (a Get brings a Done)
+ *   work_1us     4 producers add 100k keys, and 4 consumers work for 1 µs on each; to
+ *                compare, beside what the CPUs could do if nothing else were to be done
  *   pingpong     two queues, two threads, one key to and fro
  *
  * Repetitions are short, 50 to 100 ms where the row does not ask for more, and
@@ -20,6 +22,7 @@
 
 #include <sched.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 enum { SIDE_MAX = 4, BATCH = 32 };
 
@@ -52,6 +55,7 @@ struct flow { /* NOLINT(clang-analyzer-optin.performance.Padding): see above */
 	wq *q;
 	size_t nkeys;                            /* pc_, short_: the first ones of the pool */
 	const uint16_t *draws;                   /* hot_ */
+	size_t steps;                            /* work_: that take 1 µs */
 	alignas(BENCH_LINE) _Atomic int waiting; /* A: threads that have yet to come to the start */
 	alignas(BENCH_LINE) _Atomic int adding;  /* A: producers that are not finished */
 	alignas(BENCH_LINE) _Atomic bool stop;   /* A: hot_, time is up */
@@ -66,6 +70,7 @@ struct shape {
 	void (*produce)(struct side *self);
 	void (*consume)(struct side *self);
 	bool hot;
+	bool work;
 };
 
 /* ---- what producers do ----------------------------------------------------- */
@@ -212,6 +217,23 @@ static void consume_short(struct side *self)
 	self->count = n;
 }
 
+static void consume_work(struct side *self)
+{
+	wq *q = self->flow->q;
+	size_t steps = self->flow->steps;
+	uint64_t n = 0;
+	wq_item item;
+	int bad = 0, rc;
+
+	while ((rc = wq_get(q, &item)) == WQ_OK) {
+		bench_steps(steps);
+		bad |= wq_done(q, &item) < 0;
+		n++;
+	}
+	self->bad = bad | (rc != WQ_ESHUTDOWN);
+	self->count = n;
+}
+
 static void consume_next(struct side *self)
 {
 	wq *q = self->flow->q;
@@ -308,7 +330,19 @@ static void *flow_setup(const void *arg)
 	if (shape->hot)
 		f->draws = bench_zipf(HOT_DRAWS, HOT_KEYS, 1.1);
 	f->nkeys = shape->produce == produce_short ? bench_sizes.short_keys : bench_pool()->n;
+	if (shape->work) {
+		f->nkeys = bench_sizes.keys / 10;
+		f->steps = bench_count_steps();
+	}
 	return f;
+}
+
+/* Keys of 1 µs in a second, if the CPUs did nothing else. */
+static double most_work(void)
+{
+	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+
+	return 1e6 * (double)(cpus < SIDE_MAX ? cpus : SIDE_MAX);
 }
 
 static void flow_run(const void *arg, void *state, struct bench_sample *samples)
@@ -337,6 +371,7 @@ static void flow_run(const void *arg, void *state, struct bench_sample *samples)
 	double seconds = (double)(last_ns - first_ns) * 1e-9;
 
 	bench_queue_free(f->q, 0);
+	samples[0].limit = most_work(); /* work_: the others have a floor */
 	if (s->hot) {
 		bench_check(got > 0 && got <= added, "hot keys: more came out than went in");
 		samples[0].value = (double)(added + 2 * got) / seconds;
@@ -436,6 +471,16 @@ static const struct bench_group groups[] = {
     FLOW("short_4_4", "keys/s", 15, 9e6, 4, 4, produce_short, consume_short, false),
     FLOW("hot_1_1", "ops/s", 15, 50e6, 1, 1, produce_hot, consume_all, true),
     FLOW("hot_4_4", "ops/s", 15, 30e6, 4, 4, produce_hot, consume_all, true),
+    {
+	.rows = {{"work_1us", "keys/s", BAR_NONE, 0, "1 us a key on all CPUs"}},
+	.nrows = 1,
+	.reps = 9,
+	.threads = true,
+	.arg = &(const struct shape){4, 4, produce_all, consume_work, .work = true},
+	.setup = flow_setup,
+	.run = flow_run,
+	.teardown = flow_teardown,
+    },
     {
 	.rows = {{"pingpong", "ns", BAR_TIMES, 8, "line_round_trip"}},
 	.nrows = 1,

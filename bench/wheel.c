@@ -329,6 +329,16 @@ static void timers_teardown(void *state)
 	free(t);
 }
 
+void bench_wheel_versions(void)
+{
+#ifdef WQ_BENCH_LIBEV
+	printf("libev %d.%d\n", ev_version_major(), ev_version_minor());
+#endif
+#ifdef WQ_BENCH_LIBUV
+	printf("libuv %s\n", uv_version_string());
+#endif
+}
+
 /* ---- wheel_bytes ----------------------------------------------------------- */
 
 static void *count_alloc(void *ctx, size_t size, size_t align)

@@ -26,7 +26,7 @@ enum { WORKERS = 2 };
 /* ---- a microsecond of work -------------------------------------------------- */
 
 /* Each step waits for the one before, so a neighbour on the same core hardly matters. */
-static void work_steps(size_t n)
+void bench_steps(size_t n)
 {
 	uint64_t x = n;
 
@@ -39,7 +39,7 @@ static void work_steps(size_t n)
 static void steps_run(void *state, size_t n)
 {
 	(void)state;
-	work_steps(n);
+	bench_steps(n);
 }
 
 static void pieces_of_work_run(void *state, size_t n)
@@ -47,11 +47,10 @@ static void pieces_of_work_run(void *state, size_t n)
 	const size_t *steps = state;
 
 	for (size_t i = 0; i < n; i++)
-		work_steps(*steps);
+		bench_steps(*steps);
 }
 
-/* How many steps take 1 µs. */
-static size_t count_steps(void)
+size_t bench_count_steps(void)
 {
 	struct bench_work steps = {steps_run, NULL, 500000};
 
@@ -90,7 +89,7 @@ static int64_t handle(void *ctx, const wq_item *item)
 		wait_for_start(c);
 		return WQ_DONE;
 	}
-	work_steps(c->steps);
+	bench_steps(c->steps);
 	if (memcmp(item->key, c->last, KEY_LEN) == 0)
 		atomic_store(&c->end_ns, bench_now());
 	return WQ_DONE;
@@ -102,7 +101,7 @@ static void *crew_setup(const void *arg)
 
 	(void)arg;
 	c->nkeys = bench_sizes.quick ? 2000 : 5000;
-	c->steps = count_steps();
+	c->steps = bench_count_steps();
 	c->last = bench_key(bench_pool(), WORKERS + c->nkeys - 1);
 	c->q = bench_queue();
 	return c;
