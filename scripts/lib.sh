@@ -56,6 +56,7 @@ package_of() {
 	selenium) echo python3-selenium ;;
 	libev) echo libev-dev ;;
 	libuv) echo libuv1-dev ;;
+	go) echo golang-go ;;
 	clang-rt) echo "libclang-rt-$(clang -dumpversion | cut -d. -f1)-dev" ;;
 	nm | readelf) echo binutils ;;
 	script) echo bsdutils ;;
