@@ -183,9 +183,10 @@ def main():
 
     best = {}
     for program in programs:
-        if program.failed:
+        if program.failed:  # what it printed before is no figure either
             skipped[program.name] = program.failed
-        best.update(program.best)
+        else:
+            best.update(program.best)
     if programs[0].failed:
         sys.exit(f"wq_bench {programs[0].failed}")
     about = {
@@ -196,7 +197,7 @@ def main():
         "versions": [line for program in programs for line in program.versions],
         "skipped": skipped,
     }
-    rows = tables.compare(best)
+    rows = tables.compare(best, judge=not o.quick)
     write(o.json, json.dumps({**about, "rows": rows}, indent=1, ensure_ascii=False) + "\n")
     print(tables.text_table(rows, about))
     if o.quick or o.rows or o.peers or o.rounds < LEAST_ROUNDS:

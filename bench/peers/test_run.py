@@ -45,6 +45,10 @@ class Ratios(unittest.TestCase):
             told = tables.compare(best(wq={"bytes_per_key": (ours, "bytes")}, client_go={"bytes_per_key": (100, "bytes")}))
             self.assertIs(told[0]["met"], expected, ours)
 
+    def test_a_quick_run_judges_nothing(self):
+        told = tables.compare(best(wq={"cycle_empty": (50, "ns")}, client_go={"cycle_empty": (350, "ns")}), judge=False)
+        self.assertEqual((told[0]["ratio"], told[0]["met"]), ({"client-go": 7}, None))
+
     def test_only_client_go_judges_the_queue(self):
         told = tables.compare(best(wq={"cycle_empty": (50, "ns")}, controller_runtime={"cycle_empty": (1, "ns")}))
         self.assertIsNone(told[0]["met"])
