@@ -264,6 +264,6 @@ def documents(rows, about):
     queues = [told for told in rows if not BY_NAME[told["name"]].timer]
     return {
         "table.md": markdown_table(rows, about),
-        "queue.svg": chart(queues, about, "How many times better wq's queue is"),
-        "timers.svg": chart(timers, about, "How many times better wq's timers are"),
+        "queue.svg": chart(queues, about, "How many times better wq's queue is (logarithmic)"),
+        "timers.svg": chart(timers, about, "How many times better wq's timers are (logarithmic)"),
     }
