@@ -78,6 +78,15 @@ typedef int (*wq_registry_fn)(void *ctx, const char *name, wq *q);
 /* Shows every queue, in the order of their names. WQ_OK, WQ_EINVAL, or what fn answered. */
 WQ_API int wq_registry_each(wq_registry *r, wq_registry_fn fn, void *ctx);
 
+/*
+ * For what takes long, a walk say: calls fn for the queue of that name, outside the registry's
+ * lock. Other queues come and go meanwhile; wq_free() of this one waits until fn has returned.
+ * fn may use the registry, but not wq_free() of this queue.
+ *
+ * Returns what fn answered, WQ_EINVAL (NULL), or WQ_ENOTFOUND: there is none, or it is being freed.
+ */
+WQ_API int wq_registry_visit(wq_registry *r, const char *name, wq_registry_fn fn, void *ctx);
+
 enum wq_metrics_format {
 	WQ_PROMETHEUS = 0, /* text format 0.0.4 */
 	WQ_OPENMETRICS = 1 /* OpenMetrics 1.0, with # EOF */

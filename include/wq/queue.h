@@ -149,16 +149,17 @@ typedef struct wq_options {
  *                spin_ns out of range; a clock, allocator or order without
  *                its functions; engine_options without an engine; max_attempts
  *                above WQ_FAILURES_MAX, or with a limiter that counts no failures; a
- *                registry or a provider without a name, a registry with one that is no UTF-8; a
- *                provider whose reserved words are not zero
+ *                registry or a provider without a name; a registry with one that is no UTF-8, or
+ *                is "." or "..", which no address on the web can have as a part; a provider whose
+ *                reserved words are not zero
  *   WQ_EVERSION  the engine's table is of another version
  *   WQ_EBUSY     the limiter belongs to another
  *   WQ_EEXIST    the registry has a queue of this name
  *   WQ_ENOMEM
  *   or the status of the limiter, if its constructor failed
  *
- * Blocks: no; with a registry, while somebody looks at its queues (wq_registry_each(),
- * a listing over HTTP). Allocates: yes.
+ * Blocks: no; with a registry, while somebody looks at its queues (wq_registry_each()).
+ * Allocates: yes.
  */
 WQ_API int wq_new(wq **out, const wq_options *options);
 
@@ -175,7 +176,8 @@ WQ_API int wq_new(wq **out, const wq_options *options);
  *
  * A thread whose call is about to start, or that waits for the queue's lock,
  * is not seen: make sure that no call begins once this one has.
- * Blocks: no; of a registry, as wq_new().
+ * Blocks: no; with a registry, while somebody looks at its queues (wq_registry_each()), or at
+ * this one (wq_registry_visit(), a listing over HTTP).
  */
 WQ_API int wq_free(wq *q);
 

@@ -99,6 +99,21 @@ int wq__registry_enter(wq_registry *r, struct wq__listing *l)
 	return rc;
 }
 
+/* Afterwards nobody is with it as long as the lock is held. */
+static void wait_for_visits_locked(wq_registry *r, struct wq__listing *l)
+{
+	wq__parker p;
+
+	if (l->visits == 0)
+		return;
+	wq__parker_init(&p);
+	l->leaver = &p;
+	wq__lock_release(&r->lock);
+	wq__parker_sleep(&p, WQ_NEVER);
+	wq__lock_acquire(&r->lock);
+	l->leaver = NULL;
+}
+
 int wq__registry_leave(wq_registry *r, struct wq__listing *l, int (*close)(void *state),
                        void *state)
 {
@@ -106,6 +121,7 @@ int wq__registry_leave(wq_registry *r, struct wq__listing *l, int (*close)(void 
 	int rc;
 
 	wq__lock_acquire(&r->lock);
+	wait_for_visits_locked(r, l);
 	rc = close(state);
 	if (rc >= 0) {
 		while (*at != l)
@@ -127,5 +143,49 @@ int wq_registry_each(wq_registry *r, wq_registry_fn fn, void *ctx)
 	for (struct wq__listing *l = r->first; l && rc == WQ_OK; l = l->next)
 		rc = fn(ctx, l->name, l->q);
 	wq__lock_release(&r->lock);
+	return rc;
+}
+
+static struct wq__listing *enter_visit(wq_registry *r, const char *name)
+{
+	struct wq__listing *l;
+
+	wq__lock_acquire(&r->lock);
+	l = r->first;
+	while (l && strcmp(l->name, name) != 0)
+		l = l->next;
+	if (l && l->leaver)
+		l = NULL;
+	if (l)
+		l->visits++;
+	wq__lock_release(&r->lock);
+	return l;
+}
+
+static void leave_visit(wq_registry *r, struct wq__listing *l)
+{
+	wq__parker *leaver = NULL;
+
+	wq__lock_acquire(&r->lock);
+	/* Once it is set and the lock let go of, the queue may be gone, and its registry, too. */
+	if (--l->visits == 0 && l->leaver && wq__parker_set(l->leaver))
+		leaver = l->leaver;
+	wq__lock_release(&r->lock);
+	if (leaver)
+		wq__parker_wake(leaver);
+}
+
+int wq_registry_visit(wq_registry *r, const char *name, wq_registry_fn fn, void *ctx)
+{
+	struct wq__listing *l;
+	int rc;
+
+	if (!r || !name || !fn)
+		return WQ_EINVAL;
+	l = enter_visit(r, name);
+	if (!l)
+		return WQ_ENOTFOUND;
+	rc = fn(ctx, l->name, l->q);
+	leave_visit(r, l);
 	return rc;
 }

@@ -40,6 +40,12 @@ static bool is_utf8(const char *text)
 	return n > 0;
 }
 
+/* In a path they mean other paths: browsers take them out before they ask. */
+static bool is_dots(const char *name)
+{
+	return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
+}
+
 static int check_options(const wq_options *o)
 {
 	if (o->within > 1 || !all_zero(o->reserved, sizeof o->reserved / sizeof o->reserved[0]))
@@ -56,7 +62,7 @@ static int check_options(const wq_options *o)
 		return WQ_EINVAL;
 	if (!o->name && (o->registry || o->provider))
 		return WQ_EINVAL;
-	if (o->registry && !is_utf8(o->name))
+	if (o->registry && (!is_utf8(o->name) || is_dots(o->name)))
 		return WQ_EINVAL;
 	if (o->provider && !all_zero(o->provider->reserved, sizeof o->provider->reserved /
 	                                                        sizeof o->provider->reserved[0]))

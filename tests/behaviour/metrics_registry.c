@@ -140,11 +140,12 @@ static void a_held_registry_stays(void **state)
 	IS(wq_registry_free(r), WQ_OK);
 }
 
-/* Of others two could look alike in the text, and nobody could ask for either. */
+/* Of others two could look alike in the text, and nobody could ask for either; dots are lost on the way. */
 static void names_are_utf8(void **state)
 {
-	static const char *const good[] = {"ä", "q😀", "\n", "\x7f"};
-	static const char *const bad[] = {"x\xff", "\xc3", "\xc0\xaf", "\xed\xa0\x80", "\x80q"};
+	static const char *const good[] = {"ä", "q😀", "\n", "\x7f", "...", ".a", "a."};
+	static const char *const bad[] = {"x\xff", "\xc3", "\xc0\xaf", "\xed\xa0\x80",
+	                                  "\x80q", ".",    ".."};
 	wq_registry *r;
 	wq *q = NULL;
 
@@ -226,6 +227,115 @@ static void each_stops_when_it_is_told(void **state)
 	for (int i = 0; i < 3; i++)
 		IS(wq_free(q[i]), i < 2);
 	IS(wq_registry_free(r), WQ_OK);
+}
+
+/* ---- visits ------------------------------------------------------------------- */
+
+struct visit {
+	wq_registry *r;
+	wq *q;
+	struct actor leaver;
+	_Atomic bool left;
+};
+
+static int answer_42(void *ctx, const char *name, wq *q)
+{
+	assert_string_equal(name, "q");
+	assert_ptr_equal(q, ctx);
+	return 42;
+}
+
+/* The registry's lock is not held: others come and go, and each other's visits do not wait. */
+static int use_the_registry(void *ctx, const char *name, wq *q)
+{
+	wq_registry *r = ctx;
+	wq *other = named(r, "other");
+
+	names_are(r, "other q ");
+	IS(wq_registry_visit(r, name, answer_42, q), 42);
+	IS(wq_registry_free(r), WQ_EBUSY);
+	IS(wq_free(other), 0);
+	return WQ_OK;
+}
+
+static void a_visit_leaves_the_registry_free(void **state)
+{
+	wq_registry *r;
+	wq *q;
+
+	(void)state;
+	IS(wq_registry_new(&r), WQ_OK);
+	q = named(r, "q");
+	IS(wq_registry_visit(NULL, "q", answer_42, q), WQ_EINVAL);
+	IS(wq_registry_visit(r, NULL, answer_42, q), WQ_EINVAL);
+	IS(wq_registry_visit(r, "q", NULL, q), WQ_EINVAL);
+	IS(wq_registry_visit(r, "p", answer_42, q), WQ_ENOTFOUND);
+	IS(wq_registry_visit(r, "q", answer_42, q), 42);
+	IS(wq_registry_visit(r, "q", use_the_registry, r), WQ_OK);
+	IS(wq_free(q), 0);
+	IS(wq_registry_visit(r, "q", answer_42, q), WQ_ENOTFOUND);
+	IS(wq_registry_free(r), WQ_OK);
+}
+
+static int64_t leave(void *arg)
+{
+	struct visit *v = arg;
+	int rc = wq_free(v->q);
+
+	atomic_store(&v->left, true);
+	return rc;
+}
+
+static int nothing(void *ctx, const char *name, wq *q)
+{
+	(void)ctx;
+	(void)name;
+	(void)q;
+	return WQ_OK;
+}
+
+/* Whoever frees it waits from the moment that nobody else is let in. */
+static int use_what_is_freed(void *ctx, const char *name, wq *q)
+{
+	struct visit *v = ctx;
+
+	actor_start(&v->leaver, leave, v);
+	while (wq_registry_visit(v->r, name, nothing, NULL) == WQ_OK)
+		sched_yield();
+	assert_false(atomic_load(&v->left));
+	names_are(v->r, "q ");
+	for (int i = 0; i < 1000; i++) {
+		IS(wq_add(q, &i, sizeof i), WQ_QUEUED);
+		sched_yield();
+	}
+	IS(wq_len(q), 1000);
+	assert_false(atomic_load(&v->left));
+	return WQ_OK;
+}
+
+static void a_visited_queue_stays(void **state)
+{
+	struct visit v = {0};
+	wq_item it;
+
+	(void)state;
+	IS(wq_registry_new(&v.r), WQ_OK);
+	v.q = named(v.r, "q");
+	IS(wq_registry_visit(v.r, "q", use_what_is_freed, &v), WQ_OK);
+	IS(actor_join(&v.leaver), 1000);
+	names_are(v.r, "");
+
+	/* One that is busy stays, and can be visited again. */
+	atomic_store(&v.left, false);
+	v.q = named(v.r, "q");
+	IS(wq_add_str(v.q, "a"), WQ_QUEUED);
+	IS(wq_try_get(v.q, &it), WQ_OK);
+	IS(wq_registry_visit(v.r, "q", use_what_is_freed, &v), WQ_OK);
+	IS(actor_join(&v.leaver), WQ_EBUSY);
+	IS(wq_registry_visit(v.r, "q", answer_42, v.q), 42);
+	IS(wq_done(v.q, &it), WQ_OK);
+	IS(wq_free(v.q), 1000);
+	IS(wq_registry_free(v.r), WQ_OK);
 }
 
 /* A name of the greatest length. */
@@ -473,6 +583,8 @@ int main(int argc, char **argv)
 	    cmocka_unit_test(two_registries_and_none),
 	    cmocka_unit_test(a_busy_queue_stays),
 	    cmocka_unit_test(each_stops_when_it_is_told),
+	    cmocka_unit_test(a_visit_leaves_the_registry_free),
+	    cmocka_unit_test(a_visited_queue_stays),
 	    cmocka_unit_test(long_names),
 	    cmocka_unit_test(scrapes_beside_new_and_free),
 	    cmocka_unit_test(the_provider_on_random_tapes),
