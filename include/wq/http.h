@@ -30,14 +30,15 @@
  * a snapshot, its first 127 bytes; len is of the whole. age_ns is null for a key that only waits,
  * due_ns for one that waits for no time, running_ns for one that is not held.
  *
- * It has a thread of its own. Requests are answered from pictures of the queues that are taken
+ * It has two threads of its own. Requests are answered from pictures of the queues that are taken
  * at most every so often, however many ask: all requests together hold a queue's lock for
  * less than a hundredth of the time, by the clock. Metrics and queues are at most 100 ms old. A
  * listing of keys is a walk over all of them: it is 1 s old at most where that takes less than
  * 4 ms, else up to 250 times as old as the walk took, which is longer on a busy machine; a
  * listing that nobody has asked for lately may have to wait as long: 503, Retry-After says how
- * many seconds. While a listing is taken, wq_new() and wq_free() of queues of the registry
- * wait, as do other requests; adds, gets and dones do not.
+ * many seconds. One queue is walked at a time; who asks for a listing waits a second for it at
+ * most, then gets the last one, or a 503. Nobody else waits for a walk: other requests do not, nor
+ * adds, gets and dones; only wq_free() of the queue that is walked does.
  */
 #ifndef WQ_HTTP_H
 #define WQ_HTTP_H
@@ -85,7 +86,7 @@ WQ_API int wq_http_start(wq_http **out, const wq_http_options *options);
 /* The port it listens on; WQ_EINVAL for NULL. */
 WQ_API int wq_http_port(const wq_http *h);
 
-/* Ends the server, connections included, and frees it. WQ_OK or WQ_EINVAL (NULL). Blocks: until its thread has ended. */
+/* Ends the server, connections included, and frees it. WQ_OK or WQ_EINVAL (NULL). Blocks: until its threads have ended; a walk is cut short. */
 WQ_API int wq_http_stop(wq_http *h);
 
 #ifdef __cplusplus

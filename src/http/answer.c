@@ -47,7 +47,8 @@ struct wq__answer wq__answer_error(unsigned code, const char *what)
 	wq__text_add(&t, "{\"error\":");
 	wq__text_string(&t, what, strlen(what));
 	wq__text_add(&t, "}\n");
-	return (struct wq__answer){code, wq__response_of(&t, WQ__TYPE_JSON), true};
+	return (
+	    struct wq__answer){.code = code, .r = wq__response_of(&t, WQ__TYPE_JSON), .once = true};
 }
 
 struct wq__answer wq__answer_later(const char *what, int64_t wait_ns)

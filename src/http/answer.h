@@ -16,6 +16,7 @@ struct wq__answer {
 	unsigned code;
 	struct MHD_Response *r; /* NULL: out of memory, the connection is dropped */
 	bool once;              /* not kept for the next request */
+	bool wait;              /* there is none yet: ask again when a walk has ended */
 };
 
 /* A response takes the memory of the text, also when it fails: NULL then. */

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/utf8.h"
 #include "http/bill.h"
 
 enum { SHOWN_BYTES = WQ_SAMPLE_BYTES - 1, PIECE = 256 };
@@ -38,6 +39,7 @@ struct walk {
 	struct heap list[WQ__LISTS];
 	int64_t now_ns;
 	int64_t looked; /* or an error */
+	const atomic_bool *ending;
 	struct wq__bill bill;
 	unsigned seen;
 };
@@ -130,11 +132,18 @@ static void sort(struct heap *h)
 
 /* ---- walking ---------------------------------------------------------------- */
 
+static bool is_ending(const struct walk *w)
+{
+	return atomic_load_explicit(w->ending, memory_order_relaxed);
+}
+
 static int see(void *ctx, const wq_key_info *info)
 {
 	struct walk *w = ctx;
 	const struct wq__query *q = w->q;
 
+	if (is_ending(w))
+		return 1;
 	if (++w->seen % PIECE == 0)
 		wq__bill_cut(&w->bill);
 	if (q->match_len > 0 && !memmem(info->key, info->len, q->match, q->match_len))
@@ -153,18 +162,16 @@ static int see(void *ctx, const wq_key_info *info)
 	return 0;
 }
 
-/* Any answer but 0 ends the search: under the registry's lock the queue cannot go. */
 static int visit(void *ctx, const char *name, wq *q)
 {
 	struct walk *w = ctx;
 
-	if (strcmp(name, w->name) != 0)
-		return 0;
+	(void)name;
 	w->now_ns = wq_now(q);
 	wq__bill_open(&w->bill);
 	w->looked = wq_walk(q, see, w);
 	wq__bill_cut(&w->bill);
-	return 1;
+	return w->looked < 0 ? (int)w->looked : WQ_OK;
 }
 
 /* ---- writing ---------------------------------------------------------------- */
@@ -193,10 +200,16 @@ static void write_time(struct wq__text *t, const char *name, bool is, int64_t ns
 		wq__text_print(t, ",\"%s\":null", name);
 }
 
+static size_t shown_len(const struct item *it)
+{
+	return it->len <= SHOWN_BYTES ? it->len
+	                              : wq__utf8_cut((const unsigned char *)it->key, SHOWN_BYTES);
+}
+
 static void write_item(struct wq__text *t, const struct item *it)
 {
 	wq__text_add(t, "{\"key\":");
-	wq__text_string(t, it->key, it->len < SHOWN_BYTES ? it->len : SHOWN_BYTES);
+	wq__text_string(t, it->key, shown_len(it));
 	wq__text_print(t, ",\"len\":%zu", it->len);
 	write_states(t, it->state);
 	write_time(t, "age_ns", it->state != WQ_STATE_WAITING, it->age_ns);
@@ -236,9 +249,9 @@ static int write_lists(struct walk *w, struct wq__text out[WQ__LISTS])
 }
 
 int wq__keys_take(wq_registry *r, const char *name, const struct wq__query *q,
-                  struct wq__text out[WQ__LISTS], int64_t *held_ns)
+                  const atomic_bool *ending, struct wq__text out[WQ__LISTS], int64_t *held_ns)
 {
-	struct walk w = {.name = name, .q = q};
+	struct walk w = {.name = name, .q = q, .ending = ending};
 	/* Pages that no list reaches are never touched. */
 	struct item *items = malloc(sizeof *items * q->limit * WQ__LISTS);
 	int rc;
@@ -247,12 +260,9 @@ int wq__keys_take(wq_registry *r, const char *name, const struct wq__query *q,
 		return WQ_ENOMEM;
 	for (unsigned i = 0; i < WQ__LISTS; i++)
 		w.list[i] = (struct heap){.at = items + (size_t)i * q->limit, .room = q->limit};
-	if (wq_registry_each(r, visit, &w) != 1)
-		rc = WQ_ENOTFOUND;
-	else if (w.looked < 0)
-		rc = (int)w.looked;
-	else
-		rc = write_lists(&w, out);
+	rc = wq_registry_visit(r, name, visit, &w);
+	if (rc == WQ_OK)
+		rc = is_ending(&w) ? WQ_ESHUTDOWN : write_lists(&w, out);
 	*held_ns = w.bill.sum_ns;
 	free(items);
 	return rc;

@@ -2,6 +2,7 @@
 #ifndef WQ_HTTP_KEYS_H
 #define WQ_HTTP_KEYS_H
 
+#include <stdatomic.h>
 #include <wq/metrics.h>
 
 #include "http/query.h"
@@ -9,11 +10,11 @@
 
 /*
  * Walks the queue once and writes every list as JSON, of at most q->limit of the keys
- * that contain q->match. Returns WQ_OK, WQ_ENOTFOUND (no such queue) or WQ_ENOMEM; the texts are
- * the caller's only on WQ_OK. *held_ns is how long the walk may have had the queue's lock, if it
- * took place.
+ * that contain q->match. Returns WQ_OK, WQ_ENOTFOUND (no such queue), WQ_ENOMEM, or WQ_ESHUTDOWN:
+ * *ending became true. The texts are the caller's only on WQ_OK. *held_ns is how long the walk may
+ * have had the queue's lock, if it took place.
  */
 int wq__keys_take(wq_registry *r, const char *name, const struct wq__query *q,
-                  struct wq__text out[WQ__LISTS], int64_t *held_ns);
+                  const atomic_bool *ending, struct wq__text out[WQ__LISTS], int64_t *held_ns);
 
 #endif

@@ -1,9 +1,7 @@
 /*
- * A walk costs the queue's lock in proportion to its keys, so walks are rationed. Each leaves the
- * queue a debt of 250 times as long as it may have had the lock (bill.h); while that is more
- * than half a second away from being paid off, what is there is shown again, however old, and
- * what is not there is refused with 503. All walks of a queue so hold its lock for at most 0.4 %
- * of the time, whatever is asked for, by how many, and whatever else the machine does.
+ * A listing is taken by a thread of its own (walker.h), as often as the queue can bear it (ration.h).
+ * Who asks for one waits until it is there, but not for long: then what is there is shown again, however
+ * old, and what is not there is refused with 503.
  */
 #include "http/listings.h"
 
@@ -11,69 +9,22 @@
 #include <string.h>
 #include <wq/clock.h>
 
-#include "http/keys.h"
-
-enum { RATION = 250, LISTINGS_MAX = 64, BYTES_MAX = 16 << 20 };
+enum { LISTINGS_MAX = 64, BYTES_MAX = 16 << 20 };
 
 static const int64_t fresh_ns = WQ_SECOND;
-static const int64_t ahead_ns = WQ_SECOND / 2;
 
 /* All lists of one queue, limit and match. */
 struct wq__listing {
 	struct wq__listing *next;
 	struct MHD_Response *r[WQ__LISTS];
 	size_t bytes;
-	int64_t taken_ns;
+	int64_t taken_ns; /* the walk began */
+	int64_t ended_ns;
 	unsigned limit;
 	size_t match_len;
 	char match[WQ__MATCH_MAX];
 	char name[WQ__NAME_MAX + 1];
 };
-
-/* Forgotten when it is paid off. */
-struct wq__debt {
-	struct wq__debt *next;
-	int64_t paid_ns; /* when */
-	char name[WQ__NAME_MAX + 1];
-};
-
-/* ---- debts ------------------------------------------------------------------ */
-
-static struct wq__debt *debt_of(struct wq__listings *ls, const char *name, int64_t now)
-{
-	struct wq__debt *found = NULL;
-
-	for (struct wq__debt **at = &ls->debts; *at;) {
-		struct wq__debt *d = *at;
-
-		if (d->paid_ns <= now) {
-			*at = d->next;
-			free(d);
-			continue;
-		}
-		if (strcmp(d->name, name) == 0)
-			found = d;
-		at = &d->next;
-	}
-	return found;
-}
-
-/* Made before the walk: one that could not be written down must not happen. */
-static struct wq__debt *debt_open(struct wq__listings *ls, const char *name, int64_t now)
-{
-	struct wq__debt *d = debt_of(ls, name, now);
-
-	if (d)
-		return d;
-	d = calloc(1, sizeof *d);
-	if (!d)
-		return NULL;
-	memcpy(d->name, name, strlen(name) + 1);
-	d->paid_ns = now;
-	d->next = ls->debts;
-	ls->debts = d;
-	return d;
-}
 
 /* ---- what is kept ------------------------------------------------------------ */
 
@@ -113,7 +64,7 @@ static void drop(struct wq__listings *ls, struct wq__listing **at)
 	listing_free(l);
 }
 
-/* The first stays, whatever its size: it is about to be shown. */
+/* The first stays, whatever its size: somebody waits for it. */
 static void make_room(struct wq__listings *ls)
 {
 	while (ls->first->next && (ls->n > LISTINGS_MAX || ls->bytes > BYTES_MAX)) {
@@ -125,19 +76,19 @@ static void make_room(struct wq__listings *ls)
 	}
 }
 
-static struct wq__listing *listing_new(const char *name, const struct wq__query *q,
-                                       struct wq__text text[WQ__LISTS], int64_t now)
+/* The walk's texts are gone afterwards. */
+static struct wq__listing *listing_new(struct wq__walk *w)
 {
 	struct wq__listing *l = calloc(1, sizeof *l);
 	bool failed = !l;
 
 	for (int i = 0; i < WQ__LISTS; i++) {
 		if (failed) {
-			wq__text_release(&text[i]);
+			wq__text_release(&w->text[i]);
 			continue;
 		}
-		l->bytes += text[i].room;
-		l->r[i] = wq__response_of(&text[i], WQ__TYPE_JSON);
+		l->bytes += w->text[i].room;
+		l->r[i] = wq__response_of(&w->text[i], WQ__TYPE_JSON);
 		failed = !l->r[i];
 	}
 	if (failed) {
@@ -145,11 +96,10 @@ static struct wq__listing *listing_new(const char *name, const struct wq__query 
 			listing_free(l);
 		return NULL;
 	}
-	memcpy(l->name, name, strlen(name) + 1);
-	l->limit = q->limit;
-	l->match_len = q->match_len;
-	memcpy(l->match, q->match, q->match_len);
-	l->taken_ns = now;
+	memcpy(l->name, w->name, strlen(w->name) + 1);
+	l->limit = w->q.limit;
+	l->match_len = w->q.match_len;
+	memcpy(l->match, w->q.match, w->q.match_len);
 	return l;
 }
 
@@ -176,62 +126,89 @@ static struct wq__answer show(const struct wq__listing *l, const struct wq__quer
 	return (struct wq__answer){.code = MHD_HTTP_OK, .r = l->r[q->list]};
 }
 
-/* `old`, if there is one, is the first. */
-static struct wq__answer take(struct wq__listings *ls, wq_registry *r, const char *name,
-                              const struct wq__query *q, int64_t now, struct wq__listing *old)
+/* False: no memory. */
+static bool begin(struct wq__listings *ls, const char *name, const struct wq__query *q, int64_t now)
 {
-	struct wq__text text[WQ__LISTS];
-	struct wq__debt *d = debt_open(ls, name, now);
-	struct wq__listing *l;
-	int64_t held_ns = 0;
-	int rc;
+	ls->debt = wq__ration_take(&ls->ration, name, now);
+	if (!ls->debt)
+		return false;
+	ls->began_ns = now;
+	wq__walker_begin(&ls->walker, name, q);
+	return true;
+}
 
-	if (!d)
-		return no_memory();
-	rc = wq__keys_take(r, name, q, text, &held_ns);
-	d->paid_ns += RATION * held_ns;
-	if (rc == WQ_ENOTFOUND)
-		return no_queue();
-	l = rc == WQ_OK ? listing_new(name, q, text, now) : NULL;
-	if (!l)
-		return no_memory();
-	if (old)
-		drop(ls, &ls->first);
+static void keep(struct wq__listings *ls, struct wq__listing *l)
+{
 	l->next = ls->first;
 	ls->first = l;
 	ls->n++;
 	ls->bytes += l->bytes;
 	make_room(ls);
-	return show(l, q);
 }
 
-struct wq__answer wq__listings_ask(struct wq__listings *ls, wq_registry *r, const char *name,
-                                   const struct wq__query *q, int64_t now_ns)
+bool wq__listings_collect(struct wq__listings *ls, int64_t now_ns)
+{
+	struct wq__walk *w = wq__walker_collect(&ls->walker);
+	struct wq__listing *l = NULL;
+
+	if (!w)
+		return false;
+	wq__ration_charge(&ls->ration, ls->debt, w->held_ns);
+	ls->debt = NULL;
+	if (w->rc == WQ_OK)
+		l = listing_new(w);
+	if (l) {
+		l->taken_ns = ls->began_ns;
+		l->ended_ns = now_ns;
+		if (find(ls, w->name, &w->q))
+			drop(ls, &ls->first);
+		keep(ls, l);
+	} else if (w->rc != WQ_ENOTFOUND) {
+		ls->failed_ns = now_ns;
+	}
+	return true;
+}
+
+struct wq__answer wq__listings_ask(struct wq__listings *ls, const char *name,
+                                   const struct wq__query *q, int64_t asked_ns, int64_t now_ns,
+                                   bool patient)
 {
 	struct wq__listing *l = find(ls, name, q);
-	const struct wq__debt *d;
+	int64_t wait_ns;
 
-	if (l && now_ns - l->taken_ns < fresh_ns)
-		return show(l, q);
-	d = debt_of(ls, name, now_ns);
-	if (!d || d->paid_ns - now_ns <= ahead_ns)
-		return take(ls, r, name, q, now_ns, l);
-	if (wq_registry_each(r, is_named, (void *)(uintptr_t)name) != 1)
+	if (wq_registry_each(ls->walker.registry, is_named, (void *)(uintptr_t)name) != 1) {
+		if (l)
+			drop(ls, &ls->first);
 		return no_queue();
+	}
+	/* One that has come meanwhile will do, however long it took. */
+	if (l && (now_ns - l->taken_ns < fresh_ns || l->ended_ns >= asked_ns))
+		return show(l, q);
+	if (ls->failed_ns >= asked_ns)
+		return no_memory();
+	wait_ns = wq__ration_wait(&ls->ration, name, now_ns);
+	if (wait_ns == 0 && !ls->debt && !begin(ls, name, q, now_ns))
+		return no_memory();
+	if (wait_ns == 0 && patient)
+		return (struct wq__answer){.wait = true};
 	if (l)
 		return show(l, q);
-	return wq__answer_later("the queue has been looked through too often of late",
-	                        d->paid_ns - now_ns - ahead_ns);
+	return wq__answer_later(wait_ns > 0 ? "the queue has been looked through too often of late"
+	                                    : "queues are being looked through",
+	                        wait_ns);
+}
+
+int wq__listings_init(struct wq__listings *ls, wq_registry *r)
+{
+	*ls = (struct wq__listings){0};
+	return wq__walker_init(&ls->walker, r);
 }
 
 void wq__listings_release(struct wq__listings *ls)
 {
+	wq__walker_release(&ls->walker);
 	while (ls->first)
 		drop(ls, &ls->first);
-	while (ls->debts) {
-		struct wq__debt *d = ls->debts;
-
-		ls->debts = d->next;
-		free(d);
-	}
+	free(ls->debt);
+	wq__ration_release(&ls->ration);
 }

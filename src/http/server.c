@@ -1,7 +1,7 @@
 /*
  * The server: one thread, which waits for all connections at once and answers from memory.
- * It alone touches the pictures, the listings and the visitors, so they need no lock; while
- * it walks a queue of a million keys for a listing, other requests wait.
+ * It alone touches the pictures, the listings and the visitors, so they need no lock. Walks over
+ * the keys of a queue are another thread's (walker.h): no request waits for one that did not ask for it.
  *
  * libmicrohttpd reads and writes; its loop is driven from here, because its own thread
  * would leave no place to look for connections that are too slow.
@@ -11,7 +11,6 @@
 #include <microhttpd.h>
 #include <poll.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -26,6 +25,7 @@
 #include "http/page.h"
 #include "http/pictures.h"
 #include "http/query.h"
+#include "http/thread.h"
 #include "http/visitors.h"
 
 enum {
@@ -69,6 +69,18 @@ static enum MHD_Result take_parameter(void *cls, enum MHD_ValueKind kind, const 
 	return p->wrong ? MHD_NO : MHD_YES;
 }
 
+static struct wq__answer ask_for_keys(wq_http *h, struct MHD_Connection *c, const char *name,
+                                      const struct wq__query *q)
+{
+	int64_t now = wq__http_now(), asked;
+	bool patient = wq__visitors_may_wait(&h->visitors, c, now, &asked);
+	struct wq__answer a = wq__listings_ask(&h->listings, name, q, asked, now, patient);
+
+	if (a.wait)
+		wq__visitors_wait(c, asked);
+	return a;
+}
+
 /* `name` is percent-encoded, of n bytes. */
 static struct wq__answer answer_keys(wq_http *h, struct MHD_Connection *c, const char *name,
                                      size_t n)
@@ -86,7 +98,7 @@ static struct wq__answer answer_keys(wq_http *h, struct MHD_Connection *c, const
 		return wq__answer_error(MHD_HTTP_BAD_REQUEST, p.wrong);
 	if (len == 0 || len > WQ__NAME_MAX || strlen(plain) != (size_t)len)
 		return wq__answer_error(MHD_HTTP_NOT_FOUND, "no such queue");
-	return wq__listings_ask(&h->listings, h->registry, plain, &p.q, wq__http_now());
+	return ask_for_keys(h, c, plain, &p.q);
 }
 
 static struct wq__answer answer_metrics(wq_http *h, struct MHD_Connection *c)
@@ -158,6 +170,8 @@ static enum MHD_Result send_answer(struct MHD_Connection *c, struct wq__answer a
 {
 	enum MHD_Result rc;
 
+	if (a.wait)
+		return MHD_YES;
 	if (!a.r)
 		return MHD_NO;
 	rc = MHD_queue_response(c, a.code, a.r);
@@ -239,12 +253,13 @@ static int wait_for(wq_http *h, bool room)
 
 static void *serve(void *arg)
 {
-	enum { STOP, LISTEN, CLIENTS, FDS };
+	enum { STOP, LISTEN, CLIENTS, WALK, FDS };
 	wq_http *h = arg;
 	struct pollfd fds[FDS] = {
 	    [STOP] = {.fd = h->stop_fd, .events = POLLIN},
 	    [LISTEN] = {.events = POLLIN},
 	    [CLIENTS] = {.fd = h->epoll_fd, .events = POLLIN},
+	    [WALK] = {.fd = h->listings.walker.done_fd, .events = POLLIN},
 	};
 	bool room = true;
 
@@ -254,23 +269,12 @@ static void *serve(void *arg)
 		if (poll(fds, FDS, wait_for(h, room)) < 0)
 			continue;
 		room = !fds[LISTEN].revents || let_in(h);
-		MHD_run(h->daemon);
+		if (fds[WALK].revents && wq__listings_collect(&h->listings, wq__http_now()))
+			wq__visitors_resume(&h->visitors);
 		wq__visitors_sweep(&h->visitors);
+		MHD_run(h->daemon);
 	}
 	return NULL;
-}
-
-/* Signals are for the program's own threads. */
-static int start_thread(wq_http *h)
-{
-	sigset_t all, old;
-	int rc;
-
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	rc = pthread_create(&h->thread, NULL, serve, h);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	return rc == 0 ? WQ_OK : WQ_ENOMEM;
 }
 
 /* ---- start and stop --------------------------------------------------------- */
@@ -281,12 +285,12 @@ static int start_daemon(wq_http *h)
 
 	errno = 0;
 	h->daemon =
-	    MHD_start_daemon(MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET, 0, NULL, NULL, handle, h,
-	                     MHD_OPTION_CONNECTION_LIMIT, (unsigned)h->visitors.max,
-	                     MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_BYTES,
-	                     MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1,
-	                     MHD_OPTION_UNESCAPE_CALLBACK, keep_escaped, NULL,
-	                     MHD_OPTION_NOTIFY_COMPLETED, completed, NULL,
+	    MHD_start_daemon(MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET | MHD_ALLOW_SUSPEND_RESUME, 0,
+	                     NULL, NULL, handle, h, MHD_OPTION_CONNECTION_LIMIT,
+	                     (unsigned)h->visitors.max, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+	                     (size_t)CONNECTION_BYTES, MHD_OPTION_STRICT_FOR_CLIENT, 1,
+	                     MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1, MHD_OPTION_UNESCAPE_CALLBACK,
+	                     keep_escaped, NULL, MHD_OPTION_NOTIFY_COMPLETED, completed, NULL,
 	                     MHD_OPTION_NOTIFY_CONNECTION, wq__visitors_notify, &h->visitors,
 	                     MHD_OPTION_END);
 	if (!h->daemon)
@@ -317,6 +321,8 @@ static void release(wq_http *h)
 {
 	int saved = errno;
 
+	/* It does not end while one is suspended. */
+	wq__visitors_resume(&h->visitors);
 	if (h->daemon)
 		MHD_stop_daemon(h->daemon);
 	if (h->page)
@@ -367,6 +373,8 @@ static int prepare(wq_http *h, const wq_http_options *o)
 		rc = make_pages(h);
 	if (rc == WQ_OK)
 		rc = start_daemon(h);
+	if (rc == WQ_OK)
+		rc = wq__listings_init(&h->listings, h->registry);
 	return rc;
 }
 
@@ -385,7 +393,7 @@ int wq_http_start(wq_http **out, const wq_http_options *options)
 	h->listen_fd = h->stop_fd = -1;
 	rc = prepare(h, options);
 	if (rc == WQ_OK)
-		rc = start_thread(h);
+		rc = wq__http_thread(&h->thread, serve, h, "wq-http");
 	if (rc != WQ_OK) {
 		release(h);
 		return rc;

@@ -10,6 +10,8 @@
 
 /* When all places are taken, who is slow makes room. */
 static const int64_t crowded_ns = WQ_SECOND;
+/* How long a request waits for a walk. */
+static const int64_t patience_ns = WQ_SECOND;
 
 int64_t wq__http_now(void)
 {
@@ -59,21 +61,66 @@ void wq__visitors_notify(void *cls, struct MHD_Connection *c, void **context,
 
 		*context = info ? enter(vs, info->connect_fd) : NULL;
 	} else if (v) {
-		v->fd = -1;
+		*v = (struct wq__visitor){.fd = -1};
 		vs->n--;
 	}
 }
 
-void wq__visitors_step(struct MHD_Connection *c, bool taking)
+static struct wq__visitor *visitor_of(struct MHD_Connection *c)
 {
 	const union MHD_ConnectionInfo *info =
 	    MHD_get_connection_info(c, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
-	struct wq__visitor *v = info ? info->socket_context : NULL;
+
+	return info ? info->socket_context : NULL;
+}
+
+void wq__visitors_step(struct MHD_Connection *c, bool taking)
+{
+	struct wq__visitor *v = visitor_of(c);
 
 	if (v) {
 		v->since_ns = wq__http_now();
 		v->taking = taking;
+		v->asked_ns = 0;
 	}
+}
+
+bool wq__visitors_may_wait(const struct wq__visitors *vs, struct MHD_Connection *c, int64_t now_ns,
+                           int64_t *asked_ns)
+{
+	const struct wq__visitor *v = visitor_of(c);
+	uint32_t waiting = 0;
+
+	*asked_ns = v && v->asked_ns != 0 ? v->asked_ns : now_ns;
+	if (!v || v->asked_ns != 0)
+		return v && now_ns - v->asked_ns < patience_ns;
+	for (uint32_t i = 0; i < vs->max; i++)
+		waiting += vs->at[i].asked_ns != 0;
+	return waiting < (vs->max + 1) / 2;
+}
+
+void wq__visitors_wait(struct MHD_Connection *c, int64_t asked_ns)
+{
+	struct wq__visitor *v = visitor_of(c);
+
+	v->asked_ns = asked_ns;
+	v->suspended = c;
+	MHD_suspend_connection(c);
+}
+
+static void resume(struct wq__visitor *v)
+{
+	struct MHD_Connection *c = v->suspended;
+
+	v->suspended = NULL;
+	MHD_resume_connection(c);
+}
+
+void wq__visitors_resume(struct wq__visitors *vs)
+{
+	for (uint32_t i = 0; vs->at && i < vs->max; i++)
+		if (vs->at[i].suspended)
+			resume(&vs->at[i]);
 }
 
 /* libmicrohttpd sees the end of it and closes. */
@@ -97,7 +144,10 @@ void wq__visitors_sweep(struct wq__visitors *vs)
 	for (uint32_t i = 0; i < vs->max; i++) {
 		struct wq__visitor *v = &vs->at[i];
 
-		if (v->fd >= 0 && now - v->since_ns > limit) {
+		if (v->suspended) {
+			if (now - v->asked_ns >= patience_ns)
+				resume(v);
+		} else if (v->fd >= 0 && now - v->since_ns > limit) {
 			hang_up(v);
 			v->since_ns = now;
 		}

@@ -13,13 +13,17 @@
  *   advance NS                      | of the manual clock
  *   work NAME COUNT                 | a worker takes COUNT keys in turn, for ever
  *   fail N                          | allocation N from now on fails (0: the next); answers how many did so far
+ *   slow 1, slow 0                  | walks do not end, or do again; answers how many are under way
+ *   full 1, full 0                  | accept4() finds no descriptor, or does again; answers how often it was called
  *   cost                            | wq_look() and wq_walk() of the server: under the lock and in all (ns), calls
  */
-#define _DEFAULT_SOURCE
+#define _GNU_SOURCE
 #include "support/support.h"
 
 #include <errno.h>
 #include <inttypes.h>
+#include <poll.h>
+#include <sys/socket.h>
 #include <wq/http.h>
 
 #include "http/query.h"
@@ -96,22 +100,51 @@ struct walk {
 	void *ctx;
 };
 
+static _Atomic bool slow;
+static _Atomic int64_t walks; /* under way */
+
+/* A slow walk shows one key again and again, until it is told to stop. */
 static int see(void *ctx, const wq_key_info *info)
 {
 	struct walk *w = ctx;
+	int rc;
 
 	let_go();
-	return w->fn(w->ctx, info);
+	rc = w->fn(w->ctx, info);
+	while (slow && rc == 0) {
+		poll(NULL, 0, 1);
+		rc = w->fn(w->ctx, info);
+	}
+	return rc;
 }
 
 int64_t __wrap_wq_walk(wq *q, wq_walk_fn fn, void *ctx)
 {
 	int64_t began = wq_clock_monotonic(), n;
 
+	walks++;
 	counting = true;
 	n = __real_wq_walk(q, see, &(struct walk){fn, ctx});
 	count(began);
+	walks--;
 	return n;
+}
+
+/* ---- descriptors that are not to be had ------------------------------------------ */
+
+static _Atomic bool full;
+static _Atomic int64_t accepts;
+
+int __real_accept4(int fd, struct sockaddr *a, socklen_t *len, int flags);
+int __wrap_accept4(int fd, struct sockaddr *a, socklen_t *len, int flags);
+
+int __wrap_accept4(int fd, struct sockaddr *a, socklen_t *len, int flags)
+{
+	accepts++;
+	if (!full)
+		return __real_accept4(fd, a, len, flags);
+	errno = EMFILE;
+	return -1;
 }
 
 /* ---- memory that fails ---------------------------------------------------------- */
@@ -305,6 +338,18 @@ static int64_t fail_after(struct word *w)
 	return failed;
 }
 
+static int64_t set_slow(struct word *w)
+{
+	slow = w[1].bytes[0] == '1';
+	return walks;
+}
+
+static int64_t set_full(struct word *w)
+{
+	full = w[1].bytes[0] == '1';
+	return accepts;
+}
+
 static int64_t cost(struct word *w)
 {
 	(void)w;
@@ -320,7 +365,8 @@ static const struct {
                 {"live", live, 2},       {"free", free_it, 2},    {"add", add, 3},
                 {"after", add_after, 4}, {"fill", fill, 3},       {"get", get, 2},
                 {"retry", retry, 2},     {"advance", advance, 2}, {"work", work, 3},
-                {"fail", fail_after, 2}, {"cost", cost, 1}};
+                {"fail", fail_after, 2}, {"cost", cost, 1},       {"slow", set_slow, 2},
+                {"full", set_full, 2}};
 
 static size_t split(char *line, struct word w[WORDS])
 {
