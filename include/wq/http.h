@@ -10,7 +10,7 @@
  *   path                                        | answer
  *   --------------------------------------------+-----------------------------------------------
  *   /                                           | the page
- *   /metrics                                    | metrics; OpenMetrics if Accept asks for it
+ *   /metrics                                    | metrics; OpenMetrics if Accept prefers it
  *   /healthz                                    | ok
  *   /api/queues                                 | {"queues":[...]}: wq_snapshot_json() of each
  *   /api/queues/NAME/keys?state=S&limit=N&match=M | keys of a queue, see below
@@ -86,7 +86,10 @@ WQ_API int wq_http_start(wq_http **out, const wq_http_options *options);
 /* The port it listens on; WQ_EINVAL for NULL. */
 WQ_API int wq_http_port(const wq_http *h);
 
-/* Ends the server, connections included, and frees it. WQ_OK or WQ_EINVAL (NULL). Blocks: until its threads have ended; a walk is cut short. */
+/*
+ * Ends the server, connections included, and frees it. WQ_OK or WQ_EINVAL (NULL). Blocks: until its
+ * threads have ended; a walk is cut short.
+ */
 WQ_API int wq_http_stop(wq_http *h);
 
 #ifdef __cplusplus

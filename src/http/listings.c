@@ -1,7 +1,7 @@
 /*
- * A listing is taken by a thread of its own (walker.h), as often as the queue can bear it (ration.h).
- * Who asks for one waits until it is there, but not for long: then what is there is shown again, however
- * old, and what is not there is refused with 503.
+ * A listing is taken by a thread of its own (walker.h), as often as the queue can bear it
+ * (ration.h). Who asks for one waits until it is there, but not for long: then what is there is
+ * shown again, however old, and what is not there is refused with 503.
  */
 #include "http/listings.h"
 

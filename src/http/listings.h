@@ -28,8 +28,8 @@ int wq__listings_init(struct wq__listings *ls, wq_registry *r);
 void wq__listings_release(struct wq__listings *ls);
 
 /*
- * Of a request that came at asked_ns. One that is patient may be told to wait: to ask again when a walk
- * has ended. Others get what there is, or a 503.
+ * Of a request that came at asked_ns. One that is patient may be told to wait: to ask again when
+ * a walk has ended. Others get what there is, or a 503.
  */
 struct wq__answer wq__listings_ask(struct wq__listings *ls, const char *name,
                                    const struct wq__query *q, int64_t asked_ns, int64_t now_ns,

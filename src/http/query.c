@@ -1,9 +1,8 @@
-/* Percent-encoding, the parameters of a listing, and Accept. */
+/* Percent-encoding, and the parameters of a listing. */
 #include "http/query.h"
 
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 static int hex(char c)
 {
@@ -93,59 +92,4 @@ const char *wq__query_take(struct wq__query *q, const char *name, const char *va
 	if (strcmp(name, "match") == 0)
 		return take_match(q, value);
 	return "the parameters are state, limit and match";
-}
-
-/* The weight of a media range "type;a=b;q=0.5", of n bytes, in thousandths. */
-static long weight(const char *range, size_t n)
-{
-	for (size_t i = 0; i + 2 < n; i++) {
-		if (range[i] != ';')
-			continue;
-		while (i + 3 < n && range[i + 1] == ' ')
-			i++;
-		if ((range[i + 1] == 'q' || range[i + 1] == 'Q') && range[i + 2] == '=') {
-			/* Digits by hand: strtod() would follow the locale. */
-			long w = range[i + 3] == '1' ? 1000 : 0, unit = 100;
-
-			for (i += 5; w < 1000 && i < n && range[i] >= '0' && range[i] <= '9'; i++) {
-				w += (range[i] - '0') * unit;
-				unit /= 10;
-			}
-			return w;
-		}
-	}
-	return 1000;
-}
-
-/* The greatest weight that a media type has in the header; -1: it is not there. */
-static long weight_of(const char *accept, const char *type)
-{
-	size_t len = strlen(type);
-	long best = -1;
-
-	while (*accept) {
-		size_t n;
-
-		accept += strspn(accept, " \t,");
-		n = strcspn(accept, ",");
-		if (n >= len && strncasecmp(accept, type, len) == 0 &&
-		    (n == len || strchr("; \t", accept[len]))) {
-			long w = weight(accept, n);
-
-			if (w > best)
-				best = w;
-		}
-		accept += n;
-	}
-	return best;
-}
-
-bool wq__accepts_openmetrics(const char *accept)
-{
-	long open;
-
-	if (!accept)
-		return false;
-	open = weight_of(accept, "application/openmetrics-text");
-	return open > 0 && open >= weight_of(accept, "text/plain");
 }

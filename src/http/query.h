@@ -2,7 +2,6 @@
 #ifndef WQ_HTTP_QUERY_H
 #define WQ_HTTP_QUERY_H
 
-#include <stdbool.h>
 #include <stddef.h>
 
 /* The lists of keys, each in an order of its own. */
@@ -33,8 +32,5 @@ const char *wq__query_take(struct wq__query *q, const char *name, const char *va
 
 /* Percent-encoded bytes. How many, or -1: broken, or more than `room`. */
 long wq__unescape(char *to, size_t room, const char *from, size_t n);
-
-/* Does an Accept header prefer OpenMetrics to plain text? NULL: no. */
-bool wq__accepts_openmetrics(const char *accept);
 
 #endif

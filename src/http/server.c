@@ -1,7 +1,7 @@
 /*
  * The server: one thread, which waits for all connections at once and answers from memory.
  * It alone touches the pictures, the listings and the visitors, so they need no lock. Walks over
- * the keys of a queue are another thread's (walker.h): no request waits for one that did not ask for it.
+ * the keys of a queue are another thread's (walker.h): who did not ask for one does not wait.
  *
  * libmicrohttpd reads and writes; its loop is driven from here, because its own thread
  * would leave no place to look for connections that are too slow.
@@ -18,6 +18,7 @@
 #include <unistd.h>
 #include <wq/http.h>
 
+#include "http/accept.h"
 #include "http/answer.h"
 #include "http/hosts.h"
 #include "http/listen.h"
@@ -101,14 +102,22 @@ static struct wq__answer answer_keys(wq_http *h, struct MHD_Connection *c, const
 	return ask_for_keys(h, c, plain, &p.q);
 }
 
+static enum MHD_Result take_accept(void *cls, enum MHD_ValueKind kind, const char *name,
+                                   const char *value)
+{
+	(void)kind;
+	if (value && strcasecmp(name, MHD_HTTP_HEADER_ACCEPT) == 0)
+		wq__accept_take(cls, value);
+	return MHD_YES;
+}
+
 static struct wq__answer answer_metrics(wq_http *h, struct MHD_Connection *c)
 {
-	const char *accept =
-	    MHD_lookup_connection_value(c, MHD_HEADER_KIND, MHD_HTTP_HEADER_ACCEPT);
+	struct wq__accept a = {0};
 
+	MHD_get_connection_values(c, MHD_HEADER_KIND, take_accept, &a);
 	return wq__pictures_metrics(&h->pictures, h->registry,
-	                            wq__accepts_openmetrics(accept) ? WQ_OPENMETRICS
-	                                                            : WQ_PROMETHEUS,
+	                            wq__accept_openmetrics(&a) ? WQ_OPENMETRICS : WQ_PROMETHEUS,
 	                            wq__http_now());
 }
 

@@ -1,4 +1,4 @@
-/* A thread that looks through queues for listings, one at a time: the server does not wait for it. */
+/* A thread that walks over queues for listings, one at a time: the server does not wait for it. */
 #ifndef WQ_HTTP_WALKER_H
 #define WQ_HTTP_WALKER_H
 

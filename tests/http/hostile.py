@@ -3,6 +3,7 @@ import http.client
 import os
 import random
 import select
+import signal
 import socket
 import threading
 import time
@@ -202,6 +203,68 @@ class Slow(Case):
         self.program.start(most=1)
         for _ in range(50):
             self.assertEqual(self.ask("/healthz")[0], 200)
+
+
+class Process(Case):
+    """What the server does to the program that it is part of."""
+
+    def proc(self, *words):
+        with open("/".join(("/proc", str(self.program.process.pid), *words))) as f:
+            return f.read()
+
+    def fields(self, *words):
+        return dict(line.split(":", 1) for line in self.proc(*words).splitlines())
+
+    def threads(self):
+        ids = os.listdir(f"/proc/{self.program.process.pid}/task")
+        return {self.proc("task", i, "comm").strip(): self.fields("task", i, "status") for i in ids}
+
+    def test_threads(self):
+        """They have names, and leave signals to the program, but for faults of their own."""
+        self.program.start()
+        threads = self.threads()
+        faults = {getattr(signal, "SIG" + s) for s in "SEGV BUS FPE ILL TRAP SYS ABRT".split()}
+        for name in ("wq-http", "wq-http-walk"):
+            blocked = int(threads[name]["SigBlk"], 16)
+            for s in range(1, signal.SIGSYS + 1):
+                if s not in (signal.SIGKILL, signal.SIGSTOP):
+                    self.assertEqual(blocked >> (s - 1) & 1, s not in faults, (name, s))
+        self.tell("stop")
+        self.assertEqual([n for n in self.threads() if n.startswith("wq-http")], [])
+
+    def test_descriptors(self):
+        """No program that is started meanwhile gets them, and none is left behind."""
+        before = self.files()
+        self.program.start()
+        self.assertEqual(self.ask("/api/queues")[0], 200)
+        open_ones = [self.connect() for _ in range(5)]
+        for s in open_ones:
+            s.sendall(GET + b"\r\n")
+            self.assertTrue(s.recv(1))
+        files = self.files() - before
+        self.assertGreaterEqual(len(files), 5 + 3)
+        for fd in files:
+            self.assertTrue(int(self.fields("fdinfo", fd)["flags"], 8) & os.O_CLOEXEC, fd)
+        self.tell("stop")
+        self.assertEqual(self.files(), before)
+
+    def files(self):
+        return set(os.listdir(f"/proc/{self.program.process.pid}/fd"))
+
+    def test_no_descriptors(self):
+        """Who cannot be let in waits outside, and is not looked for all the time."""
+        self.program.start()
+        before = self.tell("full", 1)[0]
+        s = self.connect()
+        s.sendall(GET + CLOSE)
+        self.until(lambda: self.tell("full", 1)[0] > before)
+        before, began = self.tell("full", 1)[0], time.monotonic()
+        self.until(lambda: time.monotonic() > began + 1)
+        calls, took = self.tell("full", 1)[0] - before, time.monotonic() - began
+        self.assertLessEqual(calls, 4 * took + 2)
+        self.assertGreater(calls, 0)
+        self.tell("full", 0)
+        self.assertTrue(read_all(s).startswith(b"HTTP/1.1 200 "))
 
 
 class Stop(Case):

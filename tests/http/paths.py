@@ -64,10 +64,36 @@ class Paths(Case):
             (om.upper() + "; version=1.0.0", True), (om + ";q=0", False), (om + ";q=0.000", False),
             (om + ";q=0.1, text/plain;q=0.25", False), (om + "; q=0.3,text/plain;q=0.25", True),
             (om + "2", False), ("text/html," + om + ";q=1.0", True), (";q=,;;q", False),
+            # The nearest range counts, whatever stands beside it.
+            (om + ";q=0.5, */*;q=0.9", False), (om + ";q=0.5, text/*", False), ("text/*;q=0.4, " + om + ";q=0.5", True),
+            (om + ";q=0.5, */*, text/plain;q=0.1", True), ("*/*, application/*;q=0.1", False), ("application/*", True),
+            ("text/*;q=0.1, */*;q=0.2", True), ("*/*;q=0.2, text/*;q=0.1", True), ("*/*," + om, True), ("*/*," + om + ";q=0", False),
+            ("application/*;q=0.9, " + om + ";q=0.1, text/plain;q=0.5", False), ("application/*, text/*", False), ("*/plain", False),
+            ("text/plain, " + om, True), ("text/html", False), ("text/plain;q=0", False), ("text/plain;q=0, */*", True),
+            # Blanks and tabs, quotes, and commas in them.
+            (om + ";\tq=0", False), (om + "\t ;\t q=0", False), ("\t" + om + ";q=0.5\t,\ttext/plain;q=0.4", True),
+            (om + ';x="a,b;q=0";q=0.5, text/plain;q=0.4', True), (om + ';x="a,b";q=0.3, text/plain;q=0.4', False),
+            ('text/html;x="\\", ' + om + ',", text/plain', False), (om + ';x="', False), ("a/b;x=\", " + om, False),
+            # Versions and charsets that there are not.
+            (om + ";version=0.0.1", False), (om + ";version=1.0.0", True), (om + ';version="1.0.0"', True), (om + ";VERSION=2.0.0, */*;q=0.1", False),
+            (om + ";version=1.0.0;q=0.2," + om + ";q=0.9, text/plain;q=0.5", False), (om + ";charset=utf-8", True), (om + ";charset=latin1", False),
+            (om + ";escaping=allow-utf-8;version=1.0.0", True), ("text/plain;version=1.0.0, " + om + ";q=0.1", True),
+            # Weights that are none, and what follows one.
+            (om + ";q=2", False), (om + ";q=0.1234", False), (om + ";q=.5", False), (om + ";q=1.001", False), (om + ";q=", False), (om + ";q", False),
+            (om + ";q=1.", True), (om + ";q=0.001", True), (om + ";Q=0.5, text/plain;q=0.6", False), (om + ";q=0.5;q=1, text/plain;q=0.6", False),
+            (om + ";q=0.5;version=0.0.1", True), (om + ";;;", True), (om + ";q=x, " + om + ";q=0.1", True), ("x" * 200 + "/" + "y" * 200 + "," + om, True),
         ):
             _, headers, body = self.ask("/metrics", headers={"Accept": accept} if accept else {})
             self.assertEqual(headers["Content-Type"].startswith(om), is_open, accept)
             self.assertEqual(body.endswith(b"# EOF\n"), is_open, accept)
+
+    def test_several_accepts(self):
+        """Headers of one name are one, as if commas were between them."""
+        om = b"application/openmetrics-text"
+        for lines, is_open in (((b"text/plain;q=0.5", om), True), ((om + b";q=0.5", b"text/plain"), False), ((b"text/html", b"", om), True)):
+            head = b"".join(b"%s: %s\r\n" % (name, line) for name, line in zip((b"Accept", b"ACCEPT", b"accept"), lines))
+            got = raw(self.connect(), b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n" + head + b"Connection: close\r\n\r\n")
+            self.assertEqual(b"# EOF" in got, is_open, lines)
 
     def test_queues(self):
         self.assertEqual(self.json("/api/queues"), {"queues": []})
@@ -190,6 +216,15 @@ class Paths(Case):
         self.assertIn("bad" + "\ufffd" * 6 + "end", [k["key"] for k in found])
         self.assertIn(("y" * 127, 65536), [(k["key"], k["len"]) for k in found])
         self.assertEqual(self.names("q", match=b"\0b"), ["a\0b"])
+        # No character is cut in two: there are 126 bytes, 125 and 124 before it; and 127, where it is cut off whole.
+        for before, char in ((126, "ü"), (125, "€"), (126, "€"), (124, "🐢"), (125, "🐢"), (126, "🐢"), (127, "🐢"), (125, "ü"), (124, "€"), (123, "🐢")):
+            key = "z" * (before - 4) + f"{before}" + str(len(char.encode())) + char
+            self.tell("add", "q", key + "end")
+            fits = before + len(char.encode()) <= 127
+            self.until(lambda: [key[: before + fits]] == self.names("q", match=key))
+        # Bytes that are no characters are shown as such to the end.
+        self.tell("add", "q", b"w" * 120 + b"\x80" * 20)
+        self.until(lambda: self.names("q", match=b"ww") == ["w" * 120 + "\ufffd" * 7])
         # What is cut off is looked through as well.
         self.assertEqual(len(self.names("q", match=b"y" * 200)), 1)
 
@@ -343,6 +378,16 @@ class Addresses(Case):
             self.program.start("::1")
         except Refused as why:
             self.skipTest(f"no IPv6 loopback here: {why}")
+        self.assertEqual(self.ask("/healthz", host="::1")[0], 200)
+        with self.assertRaises(ConnectionRefusedError):
+            self.connect()
+
+    def test_all_of_ipv6(self):
+        """Not of IPv4 as well: who gives one address gets that."""
+        try:
+            self.program.start("::")
+        except Refused as why:
+            self.skipTest(f"no IPv6 here: {why}")
         self.assertEqual(self.ask("/healthz", host="::1")[0], 200)
         with self.assertRaises(ConnectionRefusedError):
             self.connect()
