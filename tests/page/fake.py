@@ -40,7 +40,7 @@ def picture(name, now_ns=None, **figures):
 
 def key(text, state, **figures):
     data = text.encode()
-    shown = data[:127].decode(errors="replace")
+    shown = data[:127].decode(errors="ignore" if len(data) > 127 else "replace")
     return {"key": shown, "len": len(data), "state": state, "age_ns": None if state == ["waiting"] else 0, "due_ns": None,
             "running_ns": 0 if "running" in state else None, "failures": 0, **figures}
 
@@ -52,6 +52,9 @@ class Fake:
         self.keys = {}
         self.asked = []
         self.mute = False  # lists of keys get no answer
+        self.refuse = False  # or 503
+        self.before_keys = lambda query: None  # called before one is answered
+        self.lag_ns = 0  # how old lists of keys are
         fake = self
 
         class Handler(http.server.BaseHTTPRequestHandler):
@@ -82,9 +85,10 @@ class Fake:
         name = urllib.parse.unquote(path.removeprefix("/api/queues/").removesuffix("/keys"))
         if name not in self.keys:
             return None
+        self.before_keys(query)
         keys = self.keys[name]
         found = self.select(keys, query)
-        return json.dumps({"name": name, "now_ns": time.monotonic_ns(), "looked": len(keys), "found": len(found),
+        return json.dumps({"name": name, "now_ns": time.monotonic_ns() - self.lag_ns, "looked": len(keys), "found": len(found),
                            "keys": found[: int(query.get("limit", 100))]})
 
     @staticmethod
@@ -104,9 +108,10 @@ class Fake:
         if self.mute and url.path.endswith("/keys"):
             request.close_connection = True
             return
-        body = self.body(url.path, dict(urllib.parse.parse_qsl(url.query)))
+        refuse = self.refuse and url.path.endswith("/keys")
+        body = None if refuse else self.body(url.path, dict(urllib.parse.parse_qsl(url.query)))
         data = (body if body is not None else '{"error":"no such queue"}').encode()
-        request.send_response(200 if body is not None else 404)
+        request.send_response(503 if refuse else 200 if body is not None else 404)
         request.send_header("Content-Type", "text/html; charset=utf-8" if url.path == "/" else "application/json")
         request.send_header("Content-Length", str(len(data)))
         request.end_headers()

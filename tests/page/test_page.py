@@ -84,7 +84,7 @@ class PageTest(unittest.TestCase):
         """Nothing was said on the console since the page was opened."""
         said = [e["message"] for e in browser.get_log("browser")]
         if self.lossy:
-            said = [m for m in said if "net::ERR_" not in m and "404" not in m]
+            said = [m for m in said if "net::ERR_" not in m and "404" not in m and "503" not in m]
         self.assertEqual(said, [])
 
     def js(self, code, *args):
@@ -367,12 +367,16 @@ class Exact(PageTest):
         hostile = ["\u202eright to left", "nul\0", "x" * 5000, "</script><script>window.hacked=2</script>"]
         for name in names:
             self.server.keys[name] = [fake.key(k, ["running"], running_ns=1) for k in hostile]
-        self.serve(lambda: [fake.picture(name, oldest_queued={"key": HOSTILE, "len": 9, "age_ns": 5}) for name in names])
+        self.serve(lambda: [fake.picture(name, oldest_queued={"key": hostile[0] if name == names[0] else HOSTILE, "len": 9, "age_ns": 5})
+                            for name in names])
         self.wait("names", lambda: self.names() == shown)
         self.wait("keys", lambda: len(self.keys(shown[1], "running")) == len(hostile))
         self.assertEqual([r[0] for r in self.keys(shown[1], "running")],
                          [hostile[0], "nul␀", "x" * 127 + "…", hostile[3]])
-        self.assertIn(HOSTILE, self.text(shown[0], ".oldest"))
+        # What is written from right to left does not turn the words around it.
+        self.assertEqual(self.text(shown[0], ".oldest"), f"The oldest in line: {hostile[0]}, for 5 ns")
+        self.assertEqual(self.text(shown[0], ".oldest bdi"), hostile[0])
+        self.assertEqual(self.text(shown[1], ".oldest bdi"), HOSTILE)
         self.assertEqual(self.js("return document.querySelectorAll('img, b:not(.figure b), body script').length"), 1)
         self.assertIsNone(self.js("return window.hacked"))
         self.assertTrue(self.js("return document.documentElement.scrollWidth <= innerWidth"))
@@ -402,6 +406,107 @@ class Exact(PageTest):
         before = len(self.server.asked)
         self.wait("two rounds", lambda: len([a for a in self.server.asked[before:] if "state=failing" in a]) >= 2)
         self.assertEqual(self.keys("pods", "failing"), [["a", "1", "running"]])
+        self.no_errors()
+
+    def test_refused_list(self):
+        """503: it is said so, and what there was before stays."""
+        self.lossy = self.server.refuse = True
+        self.server.keys["pods"] = [fake.key("a", ["running"], failures=1)]
+        self.serve(lambda: [fake.picture("pods")])
+        self.wait("it says so", lambda: "not looked through yet" in (self.text("pods", "table.failing tbody") or ""))
+        self.server.refuse = False
+        self.wait("keys", lambda: self.keys("pods", "failing"))
+        self.server.refuse = True
+        before = len(self.server.asked)
+        self.wait("two rounds", lambda: len([a for a in self.server.asked[before:] if "state=failing" in a]) >= 2)
+        self.assertEqual(self.keys("pods", "failing"), [["a", "1", "running"]])
+        self.assertEqual(self.status(), "live")
+        self.no_errors()
+
+    def asked_for(self, match):
+        return [a for a in self.server.asked if a.endswith(f"&match={match}")]
+
+    def test_late_answer(self):
+        """An answer for what was looked for before is not shown as one for what is looked for now."""
+        late, later = threading.Event(), threading.Event()
+        self.server.keys["pods"] = [fake.key(k, ["running"]) for k in ("apple", "avocado")]
+        self.server.before_keys = lambda query: {"a": late, "ap": later}.get(query.get("match"), threading.Event()).wait(SOON if "match" in query else 0)
+        self.serve(lambda: [fake.picture("pods", running=2)])
+        self.wait("keys", lambda: self.names() and len(self.keys("pods", "running")) == 2)
+        box = browser.find_element(By.ID, "filter")
+        box.send_keys("a")
+        self.wait("asked", lambda: self.asked_for("a"))
+        box.send_keys("p")
+        self.wait("more", lambda: self.js("return match") == "ap")
+        late.set()
+        self.wait("asked again", lambda: self.asked_for("ap"))
+        self.assertEqual((self.keys("pods", "running"), self.keys("pods", "match")), ([], []))
+        later.set()
+        self.wait("the one", lambda: [r[0] for r in self.keys("pods", "running")] == ["apple"])
+        self.no_errors()
+
+    def test_old_listing(self):
+        """Ages and countdowns go on from when the server walked, however long ago that was."""
+        s, now = 10**9, time.monotonic_ns()
+        self.server.lag_ns = 100 * s
+        self.server.keys["pods"] = [fake.key("held", ["running"], running_ns=5 * s), fake.key("soon", ["waiting"], due_ns=now + 50 * s)]
+        self.serve(lambda: [fake.picture("pods", running=1, waiting=1, next_due_ns=now,
+                                         longest_running={"key": "x", "len": 1, "age_ns": 10000 * s})])
+        self.wait("keys", lambda: self.names() and self.keys("pods", "running") and self.keys("pods", "waiting"))
+        self.assertRegex(self.keys("pods", "running")[0][1], r"^1 min 4[4-9] s$")
+        self.assertRegex(self.keys("pods", "waiting")[0][1], r"^in [1-4]?[0-9]\.[0-9] s$")
+        self.no_errors()
+
+    def test_silence(self):
+        """No line is drawn across it."""
+        self.serve([])
+        self.wait("it is live", lambda: self.status() == "live")
+        line = self.js("""const c = makeChart(CHARTS[0]);
+            drawChart(c, arguments[0].map((at) => ({at, queued: 1, running: 2, waiting: 3})), 14000);
+            return c.lines[0].getAttribute('d').replace(/[0-9. ]+/g, '')""", [0, 1000, 2000, 7001, 8000, 13000, 14000])
+        self.assertEqual(line, "MLLMLLL")
+
+    def test_window(self):
+        """Percentiles are of the last ten seconds, not of all that is known."""
+        self.serve([])
+        self.wait("it is live", lambda: self.status() == "live")
+        times = list(range(0, 15000, 2000))
+        pictures = [fake.picture("q", now_ns=t * 10**6, queue=fake.histogram(b9=100 if t else 0, b3=t // 1000, sum_ns=t)) for t in times]
+        p99 = self.js("""const out = [];
+            arguments[0].forEach((p, i) => out.push(makeSample(p, out, arguments[1][i])));
+            return out.map((s) => s.queue_p99 ?? null)""", pictures, times)
+        self.assertEqual(p99, [None] + 5 * [10**10] + 2 * [10**4])
+
+    def test_lists_at_once_when_back(self):
+        """Whoever sees the server come back need not wait for the lists' own time."""
+        self.lossy = True
+        self.server.keys["pods"] = []
+        self.serve(lambda: [fake.picture("pods")])
+
+        def lists():
+            return len([a for a in self.server.asked if "/keys" in a])
+        self.wait("lists", lists)
+        # Their time does not come any more.
+        self.js("""const real = window.setTimeout;
+            window.setTimeout = (f, ms) => ms === KEYS_MS ? 0 : real(f, ms);
+            for (let i = real(() => 0, 0); i > 0; i--)
+                clearTimeout(i);
+            queueLoop.now()""")
+        self.server.queues = lambda: 1 // 0
+        self.wait("it is lost", lambda: "lost" in self.status())
+        before = lists()
+        self.server.queues = lambda: [fake.picture("pods")]
+        self.wait("it is back", lambda: self.status() == "live")
+        self.wait("lists", lambda: lists() > before)
+        self.no_errors()
+
+    def test_half_a_character(self):
+        """The address may say more than can be asked for; what is cut off is whole."""
+        self.server.keys["pods"] = [fake.key("a" * 79, ["running"]), fake.key("b", ["running"])]
+        self.serve(lambda: [fake.picture("pods", running=2)], "#match=" + "a" * 79 + "%F0%9F%98%80")
+        self.wait("it is found", lambda: self.names() and [r[0] for r in self.keys("pods", "match")] == ["a" * 79])
+        self.js("filter.value = 'b\\ud83d'; filter.dispatchEvent(new Event('input'))")
+        self.wait("by hand, too", lambda: [r[0] for r in self.keys("pods", "match")] == ["b"])
         self.no_errors()
 
     def test_hanging_server(self):
