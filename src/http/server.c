@@ -74,11 +74,11 @@ static struct wq__answer ask_for_keys(wq_http *h, struct MHD_Connection *c, cons
                                       const struct wq__query *q)
 {
 	int64_t now = wq__http_now(), asked;
-	bool patient = wq__visitors_may_wait(&h->visitors, c, now, &asked);
-	struct wq__answer a = wq__listings_ask(&h->listings, name, q, asked, now, patient);
+	struct wq__visitor *v = wq__visitors_patient(&h->visitors, c, now, &asked);
+	struct wq__answer a = wq__listings_ask(&h->listings, name, q, asked, now, v != NULL);
 
-	if (a.wait)
-		wq__visitors_wait(c, asked);
+	if (v && a.wait)
+		wq__visitors_wait(v, c, asked);
 	return a;
 }
 

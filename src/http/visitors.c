@@ -85,24 +85,24 @@ void wq__visitors_step(struct MHD_Connection *c, bool taking)
 	}
 }
 
-bool wq__visitors_may_wait(const struct wq__visitors *vs, struct MHD_Connection *c, int64_t now_ns,
-                           int64_t *asked_ns)
+struct wq__visitor *wq__visitors_patient(const struct wq__visitors *vs, struct MHD_Connection *c,
+                                         int64_t now_ns, int64_t *asked_ns)
 {
-	const struct wq__visitor *v = visitor_of(c);
+	struct wq__visitor *v = visitor_of(c);
 	uint32_t waiting = 0;
 
 	*asked_ns = v && v->asked_ns != 0 ? v->asked_ns : now_ns;
-	if (!v || v->asked_ns != 0)
-		return v && now_ns - v->asked_ns < patience_ns;
+	if (!v)
+		return NULL;
+	if (v->asked_ns != 0)
+		return now_ns - v->asked_ns < patience_ns ? v : NULL;
 	for (uint32_t i = 0; i < vs->max; i++)
 		waiting += vs->at[i].asked_ns != 0;
-	return waiting < (vs->max + 1) / 2;
+	return waiting < (vs->max + 1) / 2 ? v : NULL;
 }
 
-void wq__visitors_wait(struct MHD_Connection *c, int64_t asked_ns)
+void wq__visitors_wait(struct wq__visitor *v, struct MHD_Connection *c, int64_t asked_ns)
 {
-	struct wq__visitor *v = visitor_of(c);
-
 	v->asked_ns = asked_ns;
 	v->suspended = c;
 	MHD_suspend_connection(c);

@@ -34,11 +34,11 @@ void wq__visitors_notify(void *cls, struct MHD_Connection *c, void **context,
                          enum MHD_ConnectionNotificationCode code);
 /* The next step is expected from now on: to take an answer, or to ask. */
 void wq__visitors_step(struct MHD_Connection *c, bool taking);
-/* When it came, and whether it may wait for a walk: not for long, and no more than half of all. */
-bool wq__visitors_may_wait(const struct wq__visitors *vs, struct MHD_Connection *c, int64_t now_ns,
-                           int64_t *asked_ns);
+/* Who may wait for a walk: not for long, and no more than half of all. NULL: they may not. */
+struct wq__visitor *wq__visitors_patient(const struct wq__visitors *vs, struct MHD_Connection *c,
+                                         int64_t now_ns, int64_t *asked_ns);
 /* Its request is not answered now, but asked once more when a walk has ended, or after a second. */
-void wq__visitors_wait(struct MHD_Connection *c, int64_t asked_ns);
+void wq__visitors_wait(struct wq__visitor *v, struct MHD_Connection *c, int64_t asked_ns);
 /* A walk has ended. */
 void wq__visitors_resume(struct wq__visitors *vs);
 /* Hangs up on those who take too long; who has waited for long enough is asked once more. */
