@@ -304,6 +304,7 @@ class Stop(Case):
         self.program.start()
         self.tell("live", "busy")
         self.tell("work", "busy", 1000)
+        self.until(lambda: self.ask("/api/queues/busy/keys")[0] == 200)
         seen = []
 
         def client():

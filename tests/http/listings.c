@@ -115,7 +115,7 @@ static void test_so_large(void **state)
 		char key[200];
 
 		memset(key, '\1', sizeof key);
-		snprintf(key, 8, "%07d", i);
+		memcpy(key, &i, sizeof i);
 		IS(wq_add(q, key, sizeof key), WQ_QUEUED);
 	}
 	for (int i = 0; i < 30; i++) {
