@@ -193,12 +193,12 @@ bool ask_next(struct ask *a, const char **piece, size_t *n)
 	if (*payload == ANSWER_PIECE)
 		return true;
 	if (*payload != ANSWER_WELL) {
-		char *end;
+		const char *at = payload + 1, *end = payload + len;
 
-		/* There is a comma behind it. */
-		a->status = (int)strtol(payload + 1, &end, 10);
-		fail(a, a->status, end + (*end == ' '),
-		     (size_t)(payload + len - end - (*end == ' ')));
+		for (a->status = 0; at < end && *at >= '0' && *at <= '9' && a->status < 256; at++)
+			a->status = a->status * 10 + (*at - '0');
+		at += at < end && *at == ' ';
+		fail(a, a->status, at, (size_t)(end - at));
 	}
 	return false;
 }

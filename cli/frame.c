@@ -15,6 +15,9 @@ ssize_t frame_find(const char *bytes, size_t n, const char **payload, size_t *le
 	size_t i = 0, size = 0;
 
 	for (; i < n && bytes[i] >= '0' && bytes[i] <= '9'; i++) {
+		/* Zeros before a number could go on for ever. */
+		if (i > 0 && size == 0)
+			return -1;
 		size = size * 10 + (size_t)(bytes[i] - '0');
 		if (size > FRAME_MAX)
 			return -1;

@@ -1,6 +1,7 @@
 /* The texts of `wq help`; wq(1) says more. */
 #include "cli/help.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -143,16 +144,22 @@ static const struct {
     {"help", "usage: wq help [COMMAND]\n"},
 };
 
+static int print(const char *text)
+{
+	if (fputs(text, stdout) >= 0 && fflush(stdout) == 0)
+		return EXIT_OK;
+	say("standard output: %s", strerror(errno));
+	return EXIT_TROUBLE;
+}
+
 int help(const char *command)
 {
 	if (!command) {
-		fputs(overview, stdout);
-		return EXIT_OK;
+		return print(overview);
 	}
 	for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
 		if (strcmp(command, texts[i].command) == 0) {
-			fputs(texts[i].text, stdout);
-			return EXIT_OK;
+			return print(texts[i].text);
 		}
 	}
 	return usage(NULL, "%s: there is no such command", shown(command, strlen(command)));

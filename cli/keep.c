@@ -1,4 +1,4 @@
-/* Dead keys are appended as they die; what is left is written at the end. */
+/* Dead keys are appended as they die; what is left is written at the end, oldest first, what waits last. */
 #include "cli/keep.h"
 
 #include <errno.h>
@@ -60,20 +60,71 @@ static void keep(struct run *r, const char *key, size_t len)
 		flush(r);
 }
 
-static int keep_key(void *ctx, const wq_key_info *info)
+/* ---- in their order ------------------------------------------------------ */
+
+/* The walk knows no order: keys are gathered first. There are no more than --max-queue. */
+struct gathered {
+	struct text bytes;
+	struct left {
+		size_t at, len;
+		int64_t when_ns; /* added so long ago; waiting: due then */
+		bool waits;
+	} * left;
+	size_t n, room;
+};
+
+static int gather(void *ctx, const wq_key_info *info)
 {
+	struct gathered *g = ctx;
+
 	/* A key that is only remembered has no state. */
-	if (info->state != 0)
-		keep(ctx, info->key, info->len);
+	if (info->state == 0)
+		return 0;
+	if (g->n == g->room) {
+		g->room = g->room * 2 + 64;
+		g->left = grow(g->left, g->room * sizeof *g->left);
+	}
+
+	bool waits = info->state == WQ_STATE_WAITING;
+
+	g->left[g->n++] = (struct left){
+	    .at = g->bytes.n,
+	    .len = info->len,
+	    .when_ns = waits ? info->due_ns : -info->age_ns,
+	    .waits = waits,
+	};
+	text_add(&g->bytes, info->key, info->len);
 	return 0;
+}
+
+static int by_time(const void *a, const void *b)
+{
+	const struct left *x = a, *y = b;
+
+	if (x->waits != y->waits)
+		return x->waits ? 1 : -1;
+	return x->when_ns < y->when_ns ? -1 : x->when_ns > y->when_ns;
+}
+
+static void keep_queue(struct run *r)
+{
+	struct gathered g = {.n = 0};
+
+	if (wq_walk(r->q, gather, &g) < 0) {
+		say("the keys that are left cannot be listed: out of memory");
+		r->trouble = true;
+	}
+	if (g.n > 0)
+		qsort(g.left, g.n, sizeof *g.left, by_time);
+	for (size_t i = 0; i < g.n; i++)
+		keep(r, g.bytes.bytes + g.left[i].at, g.left[i].len);
+	text_release(&g.bytes);
+	free(g.left);
 }
 
 void keep_rest(struct run *r)
 {
-	if (wq_walk(r->q, keep_key, r) < 0) {
-		say("the keys that are left cannot be listed: out of memory");
-		r->trouble = true;
-	}
+	keep_queue(r);
 	r->unread = r->left;
 	source_rest(r, keep);
 	control_rest(r, keep);

@@ -42,12 +42,17 @@ int main(int argc, char **argv)
 		return usage(NULL, "which command? run, add, status, top, ls ...");
 	if (strcmp(argv[1], "--version") == 0) {
 		printf("wq %s\n", wq_version_string());
-		return EXIT_OK;
+		return fflush(stdout) == 0 ? EXIT_OK : EXIT_TROUBLE;
 	}
 	if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)
 		return help(NULL);
 	for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++)
 		if (strcmp(argv[1], commands[i].name) == 0)
 			return commands[i].main(argc - 1, argv + 1);
+	if (argv[1][0] == '-')
+		return usage(
+		    NULL,
+		    "%s: options stand behind the command: wq run -j4 ..., wq status --socket=PATH",
+		    shown(argv[1], strlen(argv[1])));
 	return usage(NULL, "%s: there is no such command", shown(argv[1], strlen(argv[1])));
 }

@@ -6,6 +6,7 @@
 #include <limits.h>
 #include <sched.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <wq/pool.h>
 
@@ -149,7 +150,9 @@ static bool is_name(const char *s)
 	if (len == 0 || len > 255)
 		return false;
 	for (; len > 0 && n > 0; s += n, len -= n)
-		n = wq__utf8((const unsigned char *)s, len);
+		n = (unsigned char)*s < 0x20 || *s == 0x7f
+		        ? 0
+		        : wq__utf8((const unsigned char *)s, len);
 	return n > 0;
 }
 
@@ -270,6 +273,16 @@ static int take(struct options *o, int c, char *arg)
 }
 
 /* What one of them writes another would read or replace; a device bears that. */
+/* Is it one file by two names? Devices may be shared. */
+static bool is_same(const char *a, const char *b)
+{
+	struct stat x, y;
+
+	if (stat(a, &x) < 0 || stat(b, &y) < 0)
+		return strcmp(a, b) == 0;
+	return S_ISREG(x.st_mode) && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
 static const char *shared_file(const struct options *o)
 {
 	const char *files[] = {o->log, o->dead, o->metrics_file, o->leftover, o->file};
@@ -280,8 +293,7 @@ static const char *shared_file(const struct options *o)
 			/* What is left may well become the input of the next run. */
 			bool both = files[i] == o->leftover && files[k] == o->file;
 
-			if (files[i] && files[k] && !both && strcmp(files[i], files[k]) == 0 &&
-			    strncmp(files[i], "/dev/", 5) != 0)
+			if (files[i] && files[k] && !both && is_same(files[i], files[k]))
 				return files[i];
 		}
 	return NULL;
@@ -327,10 +339,16 @@ static int check(struct options *o, int ncommand)
 static int unknown(const char *word)
 {
 	const char *name = shown(word, strlen(word));
+	int begin_so = 0;
 
 	if (strncmp(word, "--", 2) == 0 && optopt != 0)
 		return usage("run", "%s: this option takes no value", name);
-	return usage("run", "%s: there is no such option, or there are several that begin so",
+	if (strncmp(word, "--", 2) != 0)
+		return usage("run", "%s: there is no such option", name);
+	for (const struct option *l = longs; l->name; l++)
+		begin_so += strncmp(l->name, word + 2, strcspn(word + 2, "=")) == 0;
+	return usage("run",
+	             begin_so > 1 ? "%s: several options begin so" : "%s: there is no such option",
 	             name);
 }
 

@@ -22,6 +22,7 @@ static struct {
 	int64_t next_ns;
 	/* Of the last few seconds, for the rate. */
 	uint64_t ended[SAMPLES];
+	uint64_t over[SAMPLES]; /* keys */
 	int64_t at_ns[SAMPLES];
 	unsigned nsample;
 } progress;
@@ -58,6 +59,12 @@ static uint64_t ended(const struct run *r)
 	return r->count.attempts - r->running;
 }
 
+/* Keys that will not be tried again. */
+static uint64_t over(const struct run *r)
+{
+	return r->count.done + r->count.dead + r->count.cancelled;
+}
+
 static void sample(const struct run *r)
 {
 	unsigned last = (progress.nsample + SAMPLES - 1) % SAMPLES;
@@ -65,23 +72,30 @@ static void sample(const struct run *r)
 	if (progress.nsample > 0 && r->now_ns - progress.at_ns[last] < SAMPLE)
 		return;
 	progress.ended[progress.nsample % SAMPLES] = ended(r);
+	progress.over[progress.nsample % SAMPLES] = over(r);
 	progress.at_ns[progress.nsample % SAMPLES] = r->now_ns;
 	progress.nsample++;
 }
 
 static const struct run *reported;
 
-double report_rate(void)
+/* How much more it is than it was some seconds ago, a second. */
+static double rate_of(const uint64_t *samples, uint64_t now)
 {
 	unsigned first = progress.nsample < SAMPLES ? 0 : progress.nsample % SAMPLES;
 	int64_t span;
 
-	if (progress.nsample == 0 || !reported)
+	if (progress.nsample == 0)
 		return 0;
 	span = reported->now_ns - progress.at_ns[first];
 	if (span < SAMPLE / 5)
 		return 0;
-	return (double)(ended(reported) - progress.ended[first]) * 1e9 / (double)span;
+	return (double)(now - samples[first]) * 1e9 / (double)span;
+}
+
+double report_rate(void)
+{
+	return reported ? rate_of(progress.ended, ended(reported)) : 0;
 }
 
 /* ---- the line ------------------------------------------------------------ */
@@ -123,7 +137,7 @@ static size_t fitting(const struct text *t, size_t max)
 static void draw(const struct run *r)
 {
 	static struct text t;
-	double rate = report_rate();
+	double rate = report_rate(), keys = rate_of(progress.over, over(r));
 	wq_snapshot s;
 
 	if (wq_look(r->q, &s) != WQ_OK)
@@ -132,9 +146,9 @@ static void draw(const struct run *r)
 	text_str(&t, "\r");
 	number(&t, "done", r->count.done, "32");
 	/* What is wanted most comes first: a narrow window cuts the end off. */
-	if (r->phase == ENDING && rate > 0) {
+	if (r->phase == ENDING && keys > 0) {
 		text_str(&t, "  ends in ");
-		text_span(&t, (int64_t)((double)(s.queued + s.waiting + r->running) / rate * 1e9));
+		text_span(&t, (int64_t)((double)run_units(r) / keys * 1e9));
 	}
 	if (r->paused)
 		text_str(&t, "  paused");

@@ -167,6 +167,7 @@ static void turn(struct run *r)
 	source_pump(r);
 	control_turn(r);
 	job_start_all(r);
+	source_watch(r);
 	unchoke(r);
 	report_turn(r);
 	notify_turn(r);

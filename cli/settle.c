@@ -180,6 +180,14 @@ static void make_room(struct run *r, struct job *j, int error)
 	r->crowded = true;
 }
 
+/* Where the key is part of its name: which command was that? */
+static void name_command(const struct job *j, int error)
+{
+	if (error == ENOENT)
+		say("there is no command %s (no shell is involved: sh -c '...' runs one)",
+		    shown(j->argv[0], strlen(j->argv[0])));
+}
+
 static const char *unstarted(struct run *r, struct job *j, const char *what, int error,
                              bool for_good)
 {
@@ -205,6 +213,8 @@ void settle_unstarted(struct run *r, struct job *j, int error)
 		outcome = unstarted(r, j, "the command cannot be started now", error, false);
 	} else if (is_of_the_key(r, error)) {
 		outcome = unstarted(r, j, "the command cannot be started", error, true);
+		if (!r->path)
+			name_command(j, error);
 	} else {
 		say("%s cannot be executed any more: %s", r->opt->command[0], strerror(error));
 		r->status = error == ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_EXEC;

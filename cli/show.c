@@ -248,7 +248,7 @@ void show_state(struct text *t, const struct state *s)
 	text_print(t, "\n%" PRIu64 " running, %" PRIu64 " queued, %" PRIu64 " waiting", s->running,
 	           s->queued, s->waiting);
 	if (s->next_due_ns >= 0) {
-		text_str(t, " (the next for ");
+		text_str(t, " (the next in ");
 		text_span(t, s->next_due_ns);
 		text_str(t, ")");
 	}

@@ -20,6 +20,7 @@ struct source {
 	struct split split;
 	bool ready; /* something is there to be read, or nobody can tell */
 	bool file;  /* and that is always so */
+	bool ends;  /* a file that has an end, so that all of it can be read */
 	bool ended;
 	size_t at, n; /* of bytes: [at, n) has not been looked at */
 	char bytes[BLOCK];
@@ -57,6 +58,7 @@ bool source_open(struct run *r)
 	    .watch = {.fd = fd, .ready = on_ready},
 	    .run = r,
 	    .split = {.delimiter = r->opt->delimiter},
+	    .ends = S_ISREG(st.st_mode) || S_ISBLK(st.st_mode),
 	};
 	r->source = s;
 	return true;
@@ -146,7 +148,13 @@ void source_pump(struct run *r)
 		else if (blocks++ > 0 || !fill(r, s))
 			break; /* one block a turn: others want to be served, too */
 	}
-	if (s->ended || s->file)
+}
+
+void source_watch(struct run *r)
+{
+	struct source *s = r->source;
+
+	if (!s || s->ended || s->file || r->phase != OPEN)
 		return;
 	/* Who is full, or has a block yet, does not want to be told of more. */
 	if (!loop_watch(&r->loop, &s->watch,
@@ -181,7 +189,7 @@ void source_rest(struct run *r, void (*fn)(struct run *r, const char *key, size_
 	if (!s || s->ended)
 		return;
 	/* Of a pipe, what is in it now: it may never end. */
-	if (!s->file && ioctl(s->watch.fd, FIONREAD, &there) < 0)
+	if (!s->ends && ioctl(s->watch.fd, FIONREAD, &there) < 0)
 		there = 0;
 	for (;;) {
 		enum split_found found;
@@ -193,13 +201,13 @@ void source_rest(struct run *r, void (*fn)(struct run *r, const char *key, size_
 			else
 				refuse(r, found, key, len);
 		}
-		if (!s->file && there <= 0) {
+		if (!s->ends && there <= 0) {
 			whole = is_at_end(s->watch.fd);
 			break;
 		}
 
 		ssize_t n = read(s->watch.fd, s->bytes,
-		                 s->file || there > BLOCK ? (size_t)BLOCK : (size_t)there);
+		                 s->ends || there > BLOCK ? (size_t)BLOCK : (size_t)there);
 
 		whole = n == 0;
 		if (n <= 0)

@@ -8,6 +8,8 @@
 bool source_open(struct run *r);
 /* Reads what there is room for. Called in every turn of the loop. */
 void source_pump(struct run *r);
+/* Watches for more, if there is room. At the end of every turn, when commands have made some. */
+void source_watch(struct run *r);
 /* There is something to read that makes nobody wait. */
 bool source_eager(const struct run *r);
 /* Shows what was not taken: what has been read, and what can be read without waiting. */

@@ -5,7 +5,7 @@
  *   ------------------+--------------------------------------------------------------------
  *   TERM, INT, HUP    | no more input; running commands finish (--on-term drain: all keys do)
  *   a second one      | commands are terminated, and killed after --grace
- *   a third one       | they are killed now
+ *   a third one, QUIT | they are killed now
  *   USR1, USR2        | one worker more, one fewer
  */
 #include <errno.h>
@@ -53,6 +53,9 @@ void stop_begin(struct run *r)
 {
 	if (r->phase >= DRAINING)
 		return;
+	/* By an order, too: a signal after it is the second. */
+	if (r->nsignals == 0)
+		r->nsignals = 1;
 	if (r->opt->drain_on_term && r->status == 0) {
 		r->phase = DRAINING;
 		r->paused = false;
@@ -138,6 +141,11 @@ static void on_signal(struct watch *w, uint32_t events)
 		case SIGUSR2:
 			workers(r, false);
 			break;
+		case SIGQUIT:
+			/* Commands must not outlive us: somebody might work on their keys again. */
+			r->nsignals = 2;
+			asked_to_stop(r);
+			break;
 		default:
 			asked_to_stop(r);
 			break;
@@ -155,7 +163,7 @@ static bool is_ignored(int signal)
 
 bool stop_watch(struct run *r)
 {
-	static const int asks[] = {SIGTERM, SIGINT, SIGHUP};
+	static const int asks[] = {SIGTERM, SIGINT, SIGHUP, SIGQUIT};
 	struct sigaction fresh = {.sa_handler = SIG_DFL};
 	sigset_t set;
 

@@ -20,6 +20,8 @@
 #include "cli/say.h"
 #include "cli/show.h"
 
+#define PATIENCE (3 * WQ_SECOND) /* with a run that does not answer */
+
 struct screen {
 	struct client *c;
 	bool live, color;
@@ -177,6 +179,8 @@ static bool draw(struct screen *s)
 	size_t body;
 	bool well;
 
+	/* Keys and signals are not heard meanwhile: a run that is stopped must not hold us for long. */
+	a->deadline_ns = ask_now() + PATIENCE;
 	measure(s);
 	s->t.n = s->row = 0;
 	well = show_get_state(a, &s->state) == EXIT_OK;
@@ -233,6 +237,7 @@ static bool on_key(struct screen *s)
 	if (read(STDIN_FILENO, &key, 1) != 1 || key == 'q')
 		return false;
 	if (key == 'p') {
+		s->c->ask.deadline_ns = ask_now() + PATIENCE;
 		ask_begin(&s->c->ask, s->state.paused ? "resume" : "pause");
 		return ask(&s->c->ask) == EXIT_OK;
 	}
@@ -289,7 +294,9 @@ int top(struct client *c)
 	} else if (!draw(&s)) {
 		rc = EXIT_TROUBLE;
 	}
-	if (rc != EXIT_OK)
+	if (rc != EXIT_OK && c->ask.timed_out)
+		say("the run does not answer; is it stopped?");
+	else if (rc != EXIT_OK)
 		say("%s", c->ask.message.bytes ? c->ask.message.bytes : strerror(errno));
 	/* To see it end is nothing that went wrong. */
 	if (s.live && c->ask.gone)

@@ -25,6 +25,7 @@ static int start(struct run *r, const wq_http_options *options)
 	void *library = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
 	int (*begin)(wq_http * *out, const wq_http_options *o);
 	int (*port)(const wq_http *h);
+	const char *host = options->address ? options->address : "127.0.0.1";
 	int rc;
 
 	if (!library) {
@@ -43,10 +44,13 @@ static int start(struct run *r, const wq_http_options *options)
 	rc = begin(&web.server, options);
 	if (rc != WQ_OK)
 		say("--http %s: %s", r->opt->http,
-		    rc == WQ_EIO && errno ? strerror(errno) : wq_strerror(rc));
+		    rc == WQ_EIO && errno ? strerror(errno)
+		    : rc == WQ_EINVAL     ? "an IPv4 or IPv6 address is wanted, not a name"
+		                          : wq_strerror(rc));
 	else if (!r->opt->quiet)
-		say("http://%s:%d/ shows this run",
-		    options->address ? options->address : "127.0.0.1", port(web.server));
+		say(strchr(host, ':') ? "http://[%s]:%d/ shows this run"
+		                      : "http://%s:%d/ shows this run",
+		    host, port(web.server));
 	return rc;
 }
 

@@ -244,7 +244,7 @@ class Disk(Faults):
                     "--", "touch", str(self.dir / "ran"), input="a\nb\n")
         self.assertEqual(p.returncode, 123, p.stderr)
         self.assertFalse((self.dir / "ran").exists())
-        self.assertEqual(p.stderr.count(b"there is no place for its results: No space left on device"), 4)
+        self.assertEqual(p.stderr.count(b"its results cannot be kept: No space left on device"), 4)
         self.assertEqual(self.lines("dead"), ["a", "b"])
 
     def test_results_that_go(self):
