@@ -8,13 +8,14 @@ import os
 import random
 import re
 import signal
+import sys
 from pathlib import Path
 
 import rig
 from rig import Case, main
 
 KEYS = 20000
-rig.PATIENCE *= 5  # one run is thousands of commands
+rig.PATIENCE *= 120 if "--long" in sys.argv else 5  # one run is thousands of commands, or a million
 WORKER = Path(os.environ["WQ_TEST_WORKER"])
 
 # Each round has one of these; the first ones have their turn in every run.
