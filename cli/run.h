@@ -125,6 +125,8 @@ void stop_drain(struct run *r);
 void stop_begin(struct run *r);
 /* Signals as they were when the program began, for the commands. */
 const void *stop_child_mask(void);
+/* Signals that we ignore, and they get back. */
+const void *stop_child_defaults(void);
 bool stop_over(struct run *r);
 
 #endif

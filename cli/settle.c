@@ -134,7 +134,9 @@ static void release(struct run *r, struct job *j, const char *outcome)
 void settle(struct run *r, struct job *j)
 {
 	bool success = WIFEXITED(j->status) && WEXITSTATUS(j->status) == 0 && !j->timed_out;
-	bool for_good = WIFEXITED(j->status) && WEXITSTATUS(j->status) == EXIT_PERMANENT;
+	/* Who was taken back while it ran cannot die any more. */
+	bool for_good =
+	    WIFEXITED(j->status) && WEXITSTATUS(j->status) == EXIT_PERMANENT && !j->cancelled;
 	const char *outcome;
 
 	if (success)

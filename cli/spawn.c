@@ -115,18 +115,13 @@ static void environment(struct job *j)
 static int attributes(posix_spawnattr_t *a)
 {
 	short flags = POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK;
-	sigset_t ours;
 	int rc = posix_spawnattr_init(a);
 
 	if (rc != 0)
 		return rc;
-	/* What we ignore. */
-	sigemptyset(&ours);
-	sigaddset(&ours, SIGPIPE);
-	sigaddset(&ours, SIGXFSZ);
 	posix_spawnattr_setflags(a, flags);
 	posix_spawnattr_setpgroup(a, 0);
-	posix_spawnattr_setsigdefault(a, &ours);
+	posix_spawnattr_setsigdefault(a, stop_child_defaults());
 	posix_spawnattr_setsigmask(a, stop_child_mask());
 	return 0;
 }

@@ -19,10 +19,16 @@
 #include "cli/run.h"
 
 static sigset_t mask_before;
+static sigset_t ours; /* that only we ignore */
 
 const void *stop_child_mask(void)
 {
 	return &mask_before;
+}
+
+const void *stop_child_defaults(void)
+{
+	return &ours;
 }
 
 /* ---- phases -------------------------------------------------------------- */
@@ -161,6 +167,14 @@ static bool is_ignored(int signal)
 	return sigaction(signal, NULL, &old) == 0 && old.sa_handler == SIG_IGN;
 }
 
+static void ignore(int number)
+{
+	if (is_ignored(number))
+		return;
+	sigaddset(&ours, number);
+	signal(number, SIG_IGN);
+}
+
 bool stop_watch(struct run *r)
 {
 	static const int asks[] = {SIGTERM, SIGINT, SIGHUP, SIGQUIT};
@@ -176,9 +190,10 @@ bool stop_watch(struct run *r)
 			sigaddset(&set, asks[i]);
 	/* An ignored SIGCHLD would reap the commands behind our back. */
 	sigaction(SIGCHLD, &fresh, NULL);
-	signal(SIGPIPE, SIG_IGN);
+	sigemptyset(&ours);
+	ignore(SIGPIPE);
 	/* A file that must not grow any more is an error like others. */
-	signal(SIGXFSZ, SIG_IGN);
+	ignore(SIGXFSZ);
 	sigprocmask(SIG_BLOCK, &set, &mask_before);
 	r->signals = (struct watch){
 	    .fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK),

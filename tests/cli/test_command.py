@@ -115,13 +115,15 @@ class Surroundings(Case):
         self.assertEqual(self.signals(wq, preexec_fn=block), self.signals([], preexec_fn=block))
 
     def test_a_pipe_that_breaks_ends_the_command(self):
-        # SIGPIPE is not ignored there, though the program itself ignores it.
+        """SIGPIPE is not ignored there, though the program itself ignores it; but if it was before, it stays so."""
         def ignore():
             signal.signal(signal.SIGPIPE, signal.SIG_IGN)
 
-        p = self.wq("run", "--retries=0", "--", "sh", "-c", "kill -PIPE $$; exit 0", input="a\n",
-                    restore_signals=False, preexec_fn=ignore)
+        command = ["run", "--retries=0", "--", "sh", "-c", "kill -PIPE $$; exit 0"]
+        p = self.wq(*command, input="a\n")
         self.assertEqual(p.returncode, 123, p.stderr)
+        p = self.wq(*command, input="a\n", restore_signals=False, preexec_fn=ignore)
+        self.assertEqual(p.returncode, 0, p.stderr)
 
     def test_no_descriptors_but_three(self):
         (self.dir / "keys").write_text("a\nb\nc\n")
