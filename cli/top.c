@@ -261,7 +261,7 @@ static bool live(struct screen *s)
 			if (p[1].revents && !on_signal(s))
 				return true;
 			if (p[0].revents && !on_key(s))
-				return true;
+				return s->c->ask.status == EXIT_OK; /* or p went wrong */
 			again = p[0].revents || p[1].revents;
 		}
 	}
