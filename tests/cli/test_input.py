@@ -1,6 +1,9 @@
 """Where keys come from, and which bytes are a key."""
 import os
+import re
+import signal
 
+import rig
 from rig import Case, main
 
 LONGEST = 65536
@@ -207,6 +210,39 @@ class Input(Case):
         self.assertRegex(err, r"1 done \+ 0 dead \+ 0 cancelled \+ [45] left \(and 99[45] not read\)")
         self.assertEqual(sorted(map(int, self.lines("left"))), list(range(1, 1000)))
         self.assertEqual(p.returncode, 75)
+
+    def test_room_that_commands_make(self):
+        """A queue that was full and is not any more is given what comes then."""
+        p = self.start("run", "--dry-run", "--max-queue", "1", "--", "echo")
+        for key in "abc":
+            self.give(p, key)
+            self.assertEqual(p.stdout.readline(), b"echo %s\n" % key.encode())
+        p.stdin.close()
+        self.assertEqual(p.wait(), 0)
+
+    def test_a_free_worker_is_given_what_comes(self):
+        p = self.start("run", "-j3", "--max-queue", "1", "--", "sh", "-c", 'touch "up$1"; read x <"go$1"', "sh")
+        for key in "abc":
+            self.fifo(f"go{key}")
+            self.give(p, key)
+            self.until_file(f"up{key}")  # those before it run yet
+        p.stdin.close()
+        for key in "abc":
+            self.let(f"go{key}")
+        self.assertEqual(p.wait(), 0)
+
+    def hears(self, p, number):
+        """It does not take the signal's default any more."""
+        with open(f"/proc/{p.pid}/status", encoding="ascii") as f:
+            return int(re.search(r"SigBlk:\s*(\S+)", f.read())[1], 16) & 1 << number - 1
+
+    def test_a_device_without_an_end(self):
+        """It is not read to its end when the run stops."""
+        with open("/dev/zero", "rb") as zero:
+            p = self.start("run", "-0", "--leftover=left", "--", "true", stdin=zero)
+        self.until(lambda: self.hears(p, signal.SIGTERM), "a run that hears signals")
+        p.terminate()
+        self.assertEqual(p.wait(rig.PATIENCE), 0)
 
 
 if __name__ == "__main__":

@@ -142,7 +142,7 @@ class Look(Served):
         self.assertEqual((s["running"], s["queued"], s["waiting"], s["rate"]), (1, 1, 1, 0))
         self.assertTrue(3500 < s["next_due_s"] <= 3600)
         text = self.ask("status")
-        self.assertIn("1 running, 1 queued, 1 waiting", text)
+        self.assertRegex(text, r"1 running, 1 queued, 1 waiting \(the next in 59m\d\ds\)\n")
         self.assertIn("4 given = 0 merged + 0 refused + 0 done + 0 dead + 0 cancelled + 4 there", text)
 
     def test_limit(self):
@@ -472,6 +472,19 @@ class End(Served):
         self.assertIsNone(self.run_.poll())
         self.let("a")
         self.assertEqual(self.ended(), 75)
+
+    def test_a_signal_after_it_is_the_second(self):
+        for args, phase in (((), "stopping"), (("--on-term=drain",), "draining")):
+            self.serve("-j1", "--grace", "1h", "--leftover", "left", *args, command=("sh", "-c", "exec sleep 600"))
+            self.ask("add", "a", "b")
+            self.until_status(running=1)
+            self.ask("stop", "--no-wait")
+            self.until_status(phase=phase)
+            self.run_.terminate()
+            self.assertEqual(self.ended(), 75)
+            self.assertIn("wq: terminating the commands; once more kills them\n", self.said())
+            self.assertNotIn("stopping:", self.said())
+            self.assertEqual(self.lines("left"), ["a", "b"])
 
     def test_input_too(self):
         """-a - beside a socket: the end of the input is not the end of the run."""

@@ -3,6 +3,7 @@ import hashlib
 import json
 import os
 import re
+import socket
 import subprocess
 import urllib.request
 
@@ -316,6 +317,11 @@ class DryRun(Case):
         self.assertIn(b"2 to do = 2 done", p.stderr)
         self.assertEqual((os.listdir(self.dir), self.lines("keys")), (["keys"], ["a", "b"]))
 
+    def test_it_does_not_wait(self):
+        p = self.wq("run", "--dry-run", "--rate=1/h", "--debounce=1h", "--max-wait=2h", "--", "echo",
+                    input="a\nb\nc\n")
+        self.assertEqual((p.returncode, p.stdout, p.stderr), (0, b"echo a\necho b\necho c\n", b""))
+
 
 class Messages(Case):
     FAILING = ("sh", "-c", 'echo out; echo err >&2; case "$1" in 100) exit 100;; *) [ {#} -ge "$1" ];; esac', "sh", "{}")
@@ -421,22 +427,35 @@ class Metrics(Case):
         self.assertEqual((p.returncode, p.stderr), (1, b"wq: no/m: No such file or directory\n"))
         self.assertEqual(os.listdir(self.dir), [])
 
-    def test_http(self):
+    def http(self, address, url):
         self.fifo("go")
         # The sanitizer's dlopen() does not know where the program looks.
         env = {"LD_LIBRARY_PATH": os.path.dirname(os.path.dirname(rig.program))}
-        p = self.start("run", "--http=127.0.0.1:0", "--name=seen", "--", "sh", "-c", "touch up; read x <go", env=env)
+        p = self.start("run", f"--http={address}", "--name=seen", "--", "sh", "-c", "touch up; read x <go", env=env)
         said = p.stderr.readline().decode()
         if "which is not there" in said:
             self.skipTest("built without libwq-http")
         self.give(p, "a")
         self.until_file("up")
-        url = re.fullmatch(r"wq: (http://127.0.0.1:\d+/) shows this run\n", said)[1]
+        self.assertRegex(said, rf"\Awq: {url} shows this run\n\Z")
+        url = said.split()[1]
         with urllib.request.urlopen(url + "metrics") as answer:
             self.assertRegex(answer.read().decode(), r'(?m)^wq_running\{name="seen"\} 1$')
         p.stdin.close()
         self.let("go")
         self.assertEqual(p.wait(), 0)
+
+    def test_http(self):
+        self.http("127.0.0.1:0", r"http://127\.0\.0\.1:\d+/")
+
+    def test_http_of_a_longer_address(self):
+        """What is told can be opened."""
+        try:
+            with socket.socket(socket.AF_INET6) as s:
+                s.bind(("::1", 0))
+        except OSError:
+            self.skipTest("no IPv6 here")
+        self.http("[::1]:0", r"http://\[::1\]:\d+/")
 
 
 if __name__ == "__main__":

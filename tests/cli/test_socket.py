@@ -357,6 +357,19 @@ class Frames(Served):
             self.assertRegex(self.say(data, shut=False), rb"\A\d+:!1 that is no order", data)
         self.assertEqual(self.status()["connections"], 1)
 
+    def test_endless_zeros(self):
+        """A number that never ends is no number, and nobody stays who sent one."""
+        self.serve()
+        for data in (b"00", b"00:,", b"06:status,", b"0" * 80000, b"0" * 80000 + b"6:status,"):
+            self.assertRegex(self.say(data, shut=False), rb"\A\d+:!1 that is no order", data[:20])
+        for _ in range(30):
+            with self.connect() as s:
+                try:
+                    s.sendall(b"\0" + b"0" * 80000)
+                except (BrokenPipeError, ConnectionResetError):
+                    pass
+        self.until_status(connections=1)
+
     def test_cut(self):
         self.serve()
         for data in (b"", b"6", b"6:", b"6:stat", b"6:status"):

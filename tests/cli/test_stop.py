@@ -8,6 +8,7 @@ import time
 from rig import Case, main
 
 TERM, INT, HUP, USR1, USR2 = signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2
+QUIT = signal.SIGQUIT
 
 
 class Stopping(Case):
@@ -262,6 +263,21 @@ class Twice(Stopping):
         p.terminate()
         self.ended(p, 9)
 
+    def test_quit_kills(self):
+        """The first signal or the second: no command outlives the run, and what is left is kept."""
+        for n in range(3):
+            p = self.held("-j1", "--retries=0", "--dead=dead", "--grace=1h", keys="ab",
+                          command='echo $$ >pid; ' + self.DEAF)
+            self.until_file("upa")
+            for said in ("stopping", "terminating")[:n]:
+                self.signal(p, TERM, said)
+            p.send_signal(QUIT)
+            self.ended(p, 9)
+            self.assertFalse(os.path.exists(f"/proc/{self.lines('pid')[0]}"))
+            self.assertEqual(sorted(os.listdir(self.dir)), ["dead", "goa", "gob", "left", "log", "pid", "upa"])
+            for name in ("upa", "log"):
+                (self.dir / name).unlink()
+
     def test_who_ends_well_is_done(self):
         p = self.twice("--grace=1h", command="trap 'echo \"$1\"; exit 0' TERM; touch \"up$1\"; while :; do sleep .01; done")
         self.over(p, 75, "b", done="a")
@@ -454,6 +470,37 @@ class Leftover(Stopping):
         self.assertEqual((p.returncode, p.stderr), (1, b"wq: no/left: No such file or directory\n"))
         self.assertEqual(os.listdir(self.dir), [])
 
+    def test_oldest_first(self):
+        """As they came, then what waits as it comes due, then what was not read."""
+        old = [f"old{i}" for i in range(150)]
+        late = [f"late{i}" for i in range(30)]
+        unread = [f"unread{i}" for i in range(3000)]
+        for keys in (old, late, unread):
+            self.random.shuffle(keys)
+        self.fifo("goa")
+        p = self.start("run", "--socket=s", "-a-", "-j1", f"--max-queue={len(old) + len(late)}", "--leftover=left",
+                       "--", "sh", "-c", self.HELD, "sh")
+        self.until(lambda: self.wq("add", "-s", "s", "a").returncode == 0)
+        self.until_file("upa")
+        for i in self.random.sample(range(len(late)), len(late)):
+            self.assertEqual(self.wq("add", "-s", "s", f"--after={i + 1}h", late[i]).returncode, 0)
+        # All that may be read, and more.
+        self.give(p, *old, *unread)
+        self.until(lambda: json.loads(self.wq("status", "-s", "s", "--json").stdout)["full"], "a full queue")
+        self.signal(p, TERM, "stopping")
+        self.let("goa")
+        self.assertEqual(p.wait(), 75)
+        left = self.lines("left")
+        self.assertEqual(left, old + late + unread)
+
+    def test_who_was_ended_comes_first(self):
+        p = self.held("-j1", "--grace=1h", keys="cabd", command='touch "up$1"; exec sleep 600')
+        self.until_file("upc")
+        for said in ("stopping", "terminating"):
+            self.signal(p, TERM, said)
+        self.over(p, 75, "cabd")
+        self.assertEqual(self.lines("left"), list("cabd"))
+
 
 class Status(Case):
     """126, 127 before 75 before 123 before 1 before 0."""
@@ -513,6 +560,22 @@ class Debounce(Stopping):
         p = self.wq("run", "--debounce=1ms", "--log=log", "--", "echo", input="a\nb\na\na\n")
         self.assertEqual((p.returncode, sorted(p.stdout.split())), (0, [b"a", b"b"]))
         self.assertEqual(sorted((a["key"], a["merged"]) for a in self.log()), [("a", 2), ("b", 0)])
+
+    def test_merged_while_it_fails(self):
+        """It would come again for two reasons, and comes once."""
+        for backoff in ("1ms", "1h"):
+            p = self.held("-j1", f"--backoff={backoff}", keys="a", command='touch "up$1"; read x <"go$1"; [ {#} = 2 ]')
+            self.until_file("upa")
+            self.give(p, "a", "a")
+            self.taken(p)
+            p.stdin.close()
+            self.let("goa")
+            self.until(lambda: len(self.lines("log")) == 1)
+            self.let("goa")
+            self.assertIn("5 given = 2 merged + 2 refused + 1 to do", self.over(p, 1, ""))
+            self.assertEqual([(a["outcome"], a["merged"]) for a in self.log()], [("retry", 0), ("done", 2)])
+            for name in ("upa", "log"):
+                (self.dir / name).unlink()
 
     def test_max_wait_bounds_it(self):
         # Alone it would wait for an hour.

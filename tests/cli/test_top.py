@@ -220,6 +220,23 @@ class Top(Served):
         self.assertEqual(s.end(), 0)
         self.assertEqual(s.p.stderr.read(), b"wq: the run has ended\n")
 
+    def unanswered(self, s):
+        self.assertEqual(s.end(), 1)
+        self.assertEqual(s.p.stderr.read(), b"wq: the run does not answer; is it stopped?\n")
+
+    def test_the_run_does_not_answer(self):
+        """It is not waited for without end, for neither keys nor signals are heard meanwhile."""
+        self.serve()
+        self.addCleanup(self.run_.send_signal, signal.SIGCONT)
+        asks, waits = Screen(self, "--interval", "1ms"), Screen(self, "--interval", "1h")
+        for s in (asks, waits):
+            s.until("0 done")
+        self.halt()
+        late = Screen(self)
+        waits.type(b"pq")
+        for s in (asks, waits, late):
+            self.unanswered(s)
+
     def test_no_terminal(self):
         """One picture, and that is all."""
         self.stage()

@@ -1,6 +1,8 @@
 """Wrong use is told with what to do, and nothing is done; right use is what the help says."""
+import itertools
 import os
 import re
+import subprocess
 import time
 from pathlib import Path
 
@@ -91,6 +93,10 @@ class Wrong(Case):
         self.run_wrong(f"--name : {name}", "--name=")
         self.run_wrong(f"--name {'x' * 200}...: {name}", "--name=" + "x" * 256)
         self.run_wrong(f"--name a\\xff: {name}", b"--name=a\xff")
+        # It is shown as it is.
+        for c in (*range(1, 32), 127):
+            for value, told in ((f"{chr(c)}b", f"\\x{c:02x}b"), (f"a{chr(c)}", f"a\\x{c:02x}")):
+                self.run_wrong(f"--name {told}: {name}", f"--name={value}")
 
     def test_files(self):
         for name in ("arg-file", "dead", "leftover", "log", "metrics-file", "results"):
@@ -103,6 +109,28 @@ class Wrong(Case):
                 if (one, other) != ("leftover", "arg-file"):
                     self.wrong("f is given twice: each option wants a file of its own", "run", f"--{one}=f",
                                f"--{other}=f", "--", "touch", "made")
+
+    def test_one_file_by_two_names(self):
+        """What is read would be what is written: it would never end."""
+        (self.dir / "f").write_text("a\n")
+        os.symlink("f", self.dir / "symlink")
+        os.link(self.dir / "f", self.dir / "link")
+        there = sorted(os.listdir(self.dir))
+        names = ("dead", "leftover", "log", "metrics-file", "arg-file")
+        for other in ("./f", str(self.dir / "f"), "symlink", "link"):
+            for one, two in itertools.permutations(names, 2):
+                if {one, two} == {"leftover", "arg-file"}:
+                    continue
+                p = self.wq("run", f"--{one}=f", f"--{two}={other}", "--", "touch", "made")
+                self.assertEqual((p.returncode, p.stdout), (2, b""), (one, two, other))
+                self.assertRegex(p.stderr.decode(), rf"\Awq: (f|{other}) is given twice: each option wants a file of its own\n")
+        self.assertEqual((sorted(os.listdir(self.dir)), self.lines("f")), (there, ["a"]))
+
+    def test_addresses(self):
+        for value in ("", "x", ":", ":80", "127.0.0.1", "127.0.0.1:", "127.0.0.1:x", "65536", "-1", "localhost:65536",
+                      "[::1]", "[::1]:", "80:", "1.5", "http://localhost"):
+            self.run_wrong(f"--http {value}: a port, or an address and a port like 127.0.0.1:8080, is wanted",
+                           f"--http={value}")
 
     def test_what_does_not_go_together(self):
         self.run_wrong("--burst goes with --rate", "--burst=3")
@@ -216,6 +244,15 @@ class Help(Case):
 
     def test_version(self):
         self.assertRegex(self.text("--version"), r"^wq \d+\.\d+\.\d+\n$")
+
+    def test_nowhere_to_write(self):
+        for args in (("help",), ("help", "run"), ("help", "add"), ("--help",), ("-h",), ("run", "--help"),
+                     ("add", "--help"), ("--version",)):
+            with open("/dev/full", "wb") as full:
+                p = self.start(*args, stdin=subprocess.DEVNULL, stdout=full)
+            self.assertEqual(p.wait(), 1, args)
+            if args != ("--version",):
+                self.assertEqual(p.stderr.read(), b"wq: standard output: No space left on device\n", args)
 
 
 if __name__ == "__main__":
