@@ -270,6 +270,10 @@ static int check(struct client *c, size_t command)
 	if (commands[command].max >= 0 && c->nargs > commands[command].max)
 		return usage(c->command, "%s: wq %s takes no arguments",
 		             shown(c->args[0], strlen(c->args[0])), c->command);
+	for (int i = 0; commands[command].fn == client_add && i < c->nplain && c->nargs > 1; i++)
+		if (strcmp(c->args[i], "-") == 0)
+			return usage(c->command, "- is standard input, and stands alone; behind "
+			                         "-- it is a key");
 	if (c->json && c->null)
 		return usage(c->command, "--json and --null exclude each other");
 	for (int i = 0; commands[command].keys && i < c->nargs; i++) {
@@ -288,13 +292,20 @@ static int check(struct client *c, size_t command)
 static int parse(struct client *c, size_t command, int argc, char **argv)
 {
 	opterr = 0;
+	/* They move up into the place of what has been looked at. */
+	c->args = argv + 1;
 	for (;;) {
 		int at = optind;
-		int option = getopt_long(argc, argv, "+:0hs:v", longs, NULL);
+		/* "-": arguments come as options with the number 1, so that options may follow. */
+		int option = getopt_long(argc, argv, "-:0hs:v", longs, NULL);
 		int rc;
 
 		if (option < 0)
 			break;
+		if (option == 1) {
+			c->args[c->nargs++] = optarg;
+			continue;
+		}
 		if (option == ':')
 			return usage(c->command, "%s wants a value", argv[at]);
 		if (option == '?' || !is_option(command, option))
@@ -305,8 +316,10 @@ static int parse(struct client *c, size_t command, int argc, char **argv)
 		if ((rc = take(c, option, optarg)) != 0)
 			return rc;
 	}
-	c->args = argv + optind;
-	c->nargs = argc - optind;
+	c->nplain = c->nargs;
+	/* With a -- behind us; what is left are arguments, whatever they begin with. */
+	while (optind < argc)
+		c->args[c->nargs++] = argv[optind++];
 	return check(c, command);
 }
 

@@ -18,6 +18,7 @@ struct client {
 	uint64_t limit;
 	char **args;
 	int nargs;
+	int nplain; /* of those, that stood before any -- */
 	struct ask ask;
 };
 

@@ -16,7 +16,7 @@ class Add(Served):
         self.assertEqual(self.ask("add", "a", "b c", "a"), "")
         self.assertEqual(self.complaint, "")
         self.ask("add", "--", "-x", "--")
-        self.ask("add", "c", "-v")
+        self.ask("add", "c", "--", "-v")
         self.ask("wait")
         keys = {json.loads(line)["key"] for line in self.lines("log")}
         self.assertEqual(keys, {"a", "b c", "-x", "--", "c", "-v"})
