@@ -16,8 +16,10 @@ enum { BLOCK = 65536 };
 struct batch {
 	struct client *c;
 	uint64_t n; /* in the order that is being made */
-	uint64_t given, merged;
+	uint64_t wanted, given, merged;
 	int status;
+	bool over;         /* no more is taken; what has been read is counted yet */
+	struct text first; /* that was not taken */
 };
 
 static void begin(struct batch *b)
@@ -30,55 +32,81 @@ static void begin(struct batch *b)
 	b->n = 0;
 }
 
-/* False: there is no point in going on. */
-static bool flush(struct batch *b)
+/* Two numbers; something else is behind them. */
+static uint64_t count(struct batch *b, const char *piece)
+{
+	char *rest;
+	uint64_t given = strtoull(piece, &rest, 10);
+
+	b->given += given;
+	b->merged += strtoull(rest, NULL, 10);
+	return given;
+}
+
+/* Of the order that was sent: its key number i. */
+static const char *key_of(const struct ask *a, uint64_t i)
+{
+	const char *at = a->order.bytes, *end = at + a->order.n;
+
+	/* Before the keys are the order's name and a time. */
+	for (i += 2; i > 0 && at < end; i--)
+		at += strnlen(at, (size_t)(end - at)) + 1;
+	if (at > end)
+		at = end;
+	return shown(at, strnlen(at, (size_t)(end - at)));
+}
+
+static void flush(struct batch *b)
 {
 	struct ask *a = &b->c->ask;
 	const char *piece;
-	char *rest;
+	uint64_t given = 0;
 	size_t n;
 
-	if (b->n == 0)
-		return true;
+	if (b->n == 0 || b->over)
+		return;
 	ask_send(a);
+	/* A run that goes no further says first how far it came. */
 	while (ask_next(a, &piece, &n))
-		;
-	if (a->status != EXIT_OK) {
-		say("%s", a->message.bytes);
-		b->status = a->status;
-		return false;
+		given = count(b, piece);
+	if (a->status == EXIT_OK) {
+		count(b, piece);
+		begin(b);
+		return;
 	}
-	/* Two numbers; a comma is behind them. */
-	b->given += strtoull(piece, &rest, 10);
-	b->merged += strtoull(rest, NULL, 10);
-	begin(b);
-	return true;
+	say("%s", a->message.bytes);
+	b->status = a->status;
+	b->over = true;
+	text_str(&b->first, key_of(a, given));
 }
 
-static bool give(struct batch *b, const char *key, size_t len)
+static void give(struct batch *b, const char *key, size_t len)
 {
 	if (len > WQ_KEY_MAX) {
 		say("a key is longer than %d bytes and is left out: %s", WQ_KEY_MAX,
 		    shown(key, 60));
 		b->status = EXIT_TROUBLE;
-		return true;
+		return;
 	}
-	if (b->c->ask.order.n + len + 1 > FRAME_MAX && !flush(b))
-		return false;
+	b->wanted++;
+	if (b->c->ask.order.n + len + 1 > FRAME_MAX)
+		flush(b);
+	if (b->over)
+		return;
 	ask_field(&b->c->ask, key, len);
 	b->n++;
-	return true;
 }
 
-static bool give_found(struct batch *b, enum split_found found, const char *key, size_t len)
+static void give_found(struct batch *b, enum split_found found, const char *key, size_t len)
 {
-	if (found != SPLIT_BAD)
-		return give(b, key, len);
+	if (found != SPLIT_BAD) {
+		give(b, key, len);
+		return;
+	}
 	say("a key has a NUL byte, which no command can be given, and is left out "
 	    "(-0: NUL ends a key): %s",
 	    shown(key, len));
 	b->status = EXIT_TROUBLE;
-	return true;
 }
 
 /* What there is goes at once: more may be long in coming. */
@@ -91,7 +119,7 @@ static void give_input(struct batch *b)
 	size_t len;
 	ssize_t n;
 
-	while ((n = read(STDIN_FILENO, block, sizeof block)) != 0) {
+	while (!b->over && (n = read(STDIN_FILENO, block, sizeof block)) != 0) {
 		size_t at = 0;
 
 		if (n < 0 && errno == EINTR)
@@ -103,16 +131,25 @@ static void give_input(struct batch *b)
 		}
 		while ((found = split_next(&split, block, (size_t)n, &at, &key, &len)) !=
 		       SPLIT_NOTHING)
-			if (!give_found(b, found, key, len))
-				goto out;
-		if (!flush(b))
-			goto out;
-	}
-	found = split_end(&split, &key, &len);
-	if (found == SPLIT_NOTHING || give_found(b, found, key, len))
+			give_found(b, found, key, len);
 		flush(b);
-out:
+	}
+	if (!b->over && (found = split_end(&split, &key, &len)) != SPLIT_NOTHING)
+		give_found(b, found, key, len);
+	flush(b);
 	text_release(&split.part);
+}
+
+/* Who gave many wants to know where to go on. */
+static void tell(const struct batch *b)
+{
+	if (b->over && (b->wanted > 1 || b->c->verbose))
+		say("%" PRIu64 " of %" PRIu64 " given; %s: %.*s", b->given, b->wanted,
+		    b->c->ask.gone ? "not known of the others, the first of which is"
+		                   : "the first not taken",
+		    (int)b->first.n, b->first.bytes);
+	else if (b->c->verbose)
+		say("%" PRIu64 " given, %" PRIu64 " merged", b->given, b->merged);
 }
 
 int client_add(struct client *c)
@@ -120,17 +157,14 @@ int client_add(struct client *c)
 	struct batch b = {.c = c};
 
 	begin(&b);
-	if (c->nargs == 1 && strcmp(c->args[0], "-") == 0) {
+	if (c->nplain == 1 && strcmp(c->args[0], "-") == 0) {
 		give_input(&b);
 	} else {
-		bool well = true;
-
-		for (int i = 0; i < c->nargs && well; i++)
-			well = give(&b, c->args[i], strlen(c->args[i]));
-		if (well)
-			flush(&b);
+		for (int i = 0; i < c->nargs; i++)
+			give(&b, c->args[i], strlen(c->args[i]));
+		flush(&b);
 	}
-	if (c->verbose)
-		say("%" PRIu64 " given, %" PRIu64 " merged", b.given, b.merged);
+	tell(&b);
+	text_release(&b.first);
 	return b.status;
 }

@@ -67,6 +67,16 @@ static void add(struct conn *c, struct fields *f)
 	c->added = c->merged = 0;
 }
 
+/* How far it has come, for who is told that it goes no further. */
+static void add_so_far(struct conn *c)
+{
+	char text[48];
+	int n = snprintf(text, sizeof text, "%" PRIu64 " %" PRIu64, c->added, c->merged);
+
+	if (c->added > 0)
+		conn_piece(c, text, (size_t)n);
+}
+
 /* False: it has been answered. */
 static bool add_one(struct conn *c, const char *key, size_t len, int64_t after_ns)
 {
@@ -78,6 +88,7 @@ static bool add_one(struct conn *c, const char *key, size_t len, int64_t after_n
 		return true;
 	/* In a file of keys that are left it would be two. */
 	if (memchr(key, r->opt->delimiter, len)) {
+		add_so_far(c);
 		conn_not(c, EXIT_TROUBLE,
 		         "%s: it has what ends a key in this run; one that was started with -0 "
 		         "takes it",
@@ -85,13 +96,17 @@ static bool add_one(struct conn *c, const char *key, size_t len, int64_t after_n
 		return false;
 	}
 	rc = intake_add(r, key, len, after_ns);
-	if (rc == WQ_ESHUTDOWN)
-		conn_not(c, EXIT_TROUBLE, "the run ends: it takes no more keys");
-	else if (rc < 0)
-		conn_not(c, EXIT_TROUBLE, "%s: %s", shown(key, len), wq_strerror(rc));
+	if (rc < 0) {
+		add_so_far(c);
+		if (rc == WQ_ESHUTDOWN)
+			conn_not(c, EXIT_TROUBLE, "the run ends: it takes no more keys");
+		else
+			conn_not(c, EXIT_TROUBLE, "%s: %s", shown(key, len), wq_strerror(rc));
+		return false;
+	}
 	c->added++;
 	c->merged += r->count.merged - merged;
-	return rc >= 0;
+	return true;
 }
 
 void order_add_more(struct conn *c)

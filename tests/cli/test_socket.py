@@ -103,7 +103,10 @@ class Keys(Served):
         self.until_status(there=5, cancelled=5)
         self.ask("stop")
         self.assertEqual(self.ended(), 75)
-        self.assertEqual(self.finish(adder), (1, "wq: the run ends: it takes no more keys\n"))
+        rc, said = self.finish(adder)
+        self.assertEqual(rc, 1)
+        self.assertRegex(said, r"\Awq: the run ends: it takes no more keys\n"
+                               r"wq: (\d+) of 20 given; the first not taken: added\1\n\Z")
         self.assertGreater(whole, 5)
 
     def test_full_and_then_not(self):
@@ -466,7 +469,7 @@ class Load(Served):
         for c in conns:
             c.close()
         self.until_status(done=200, connections=1)
-        self.assertEqual(self.said(), "")
+        self.assertEqual(self.said(), "wq: listens on s\n")
 
     def test_no_descriptors(self):
         """Not one: it does not spin, and goes on once there are some."""
