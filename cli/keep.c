@@ -2,7 +2,6 @@
 #include "cli/keep.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -15,11 +14,9 @@ enum { BLOCK = 1 << 16 };
 bool keep_open(struct run *r)
 {
 	if (r->opt->dead) {
-		r->dead_fd = open(r->opt->dead, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-		if (r->dead_fd < 0) {
-			say("%s: %s", r->opt->dead, strerror(errno));
+		r->dead_fd = append_open(r->opt->dead);
+		if (r->dead_fd < 0)
 			return false;
-		}
 	}
 	if (r->opt->leftover && !replace_open(&r->leftover, r->opt->leftover)) {
 		say("%s: %s", r->opt->leftover, strerror(errno));
@@ -37,7 +34,7 @@ void keep_dead(struct run *r, const void *key, size_t len)
 	text_add(&line, key, len);
 	text_add(&line, &r->opt->delimiter, 1);
 	if (!write_all(r->dead_fd, line.bytes, line.n)) {
-		say("%s: %s; this key is not in it: %s", r->opt->dead, strerror(errno),
+		say("%s: %s; this key is not in it: %s", r->opt->dead, append_error(),
 		    shown(key, len));
 		r->trouble = true;
 	}

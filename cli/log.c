@@ -2,7 +2,6 @@
 #include "cli/log.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -15,9 +14,7 @@ bool log_open(struct run *r)
 {
 	if (!r->opt->log)
 		return true;
-	r->log_fd = open(r->opt->log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-	if (r->log_fd < 0)
-		say("%s: %s", r->opt->log, strerror(errno));
+	r->log_fd = append_open(r->opt->log);
 	return r->log_fd >= 0;
 }
 
@@ -71,7 +68,7 @@ static void put(struct run *r, const struct text *line)
 {
 	if (write_all(r->log_fd, line->bytes, line->n))
 		return;
-	say("%s: %s; there is no log from here on", r->opt->log, strerror(errno));
+	say("%s: %s; there is no log from here on", r->opt->log, append_error());
 	r->trouble = true;
 	close(r->log_fd);
 	r->log_fd = -1;

@@ -143,6 +143,15 @@ static int path(const char *option, const char *value, const char **to)
 	return *value != '\0' ? 0 : bad(option, value, "the name of a file");
 }
 
+/* To be written: - would be the output to some, and a file to others. */
+static int target(const char *option, const char *value, const char **to)
+{
+	if (strcmp(value, "-") == 0)
+		return usage("run", "--%s -: ./- if a file is meant, /dev/stdout for the output",
+		             option);
+	return path(option, value, to);
+}
+
 static bool is_name(const char *s)
 {
 	size_t len = strlen(s), n = 1;
@@ -191,7 +200,7 @@ static int take(struct options *o, int c, char *arg)
 		o->burst = (int)n;
 		break;
 	case DEAD:
-		rc = path("dead", arg, &o->dead);
+		rc = target("dead", arg, &o->dead);
 		break;
 	case DEBOUNCE:
 		rc = span("debounce", arg, &o->debounce_ns);
@@ -215,13 +224,13 @@ static int take(struct options *o, int c, char *arg)
 		rc = span("kill-after", arg, &o->kill_after_ns);
 		break;
 	case LEFTOVER:
-		rc = path("leftover", arg, &o->leftover);
+		rc = target("leftover", arg, &o->leftover);
 		break;
 	case LINE_BUFFER:
 		o->line_buffer = true;
 		break;
 	case LOG:
-		rc = path("log", arg, &o->log);
+		rc = target("log", arg, &o->log);
 		break;
 	case MAX_QUEUE:
 		rc = count("max-queue", arg, INT_MAX, &n);
@@ -231,7 +240,7 @@ static int take(struct options *o, int c, char *arg)
 		rc = span("max-wait", arg, &o->max_wait_ns);
 		break;
 	case METRICS_FILE:
-		rc = path("metrics-file", arg, &o->metrics_file);
+		rc = target("metrics-file", arg, &o->metrics_file);
 		break;
 	case NAME:
 		o->name = arg;
@@ -272,7 +281,6 @@ static int take(struct options *o, int c, char *arg)
 	return rc;
 }
 
-/* What one of them writes another would read or replace; a device bears that. */
 /* Is it one file by two names? Devices may be shared. */
 static bool is_same(const char *a, const char *b)
 {
@@ -283,6 +291,7 @@ static bool is_same(const char *a, const char *b)
 	return S_ISREG(x.st_mode) && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
 }
 
+/* What one of them writes another would read or replace. */
 static const char *shared_file(const struct options *o)
 {
 	const char *files[] = {o->log, o->dead, o->metrics_file, o->leftover, o->file};

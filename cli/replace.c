@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "cli/say.h"
 #include "cli/text.h"
 
 bool write_all(int fd, const void *bytes, size_t n)
@@ -26,6 +27,23 @@ bool write_all(int fd, const void *bytes, size_t n)
 		n -= (size_t)m;
 	}
 	return true;
+}
+
+/* Nobody waits for the other end of a pipe: signals must be heard. A file does not mind. */
+int append_open(const char *path)
+{
+	int fd =
+	    open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0666);
+
+	if (fd < 0)
+		say("%s: %s", path,
+		    errno == ENXIO ? "nobody reads from this pipe" : strerror(errno));
+	return fd;
+}
+
+const char *append_error(void)
+{
+	return errno == EAGAIN ? "it is full, and not read fast enough" : strerror(errno);
 }
 
 bool replace_open(struct replace *f, const char *path)

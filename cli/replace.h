@@ -23,6 +23,11 @@ bool replace_commit(struct replace *f);
 /* Without a commit nothing has changed. */
 void replace_release(struct replace *f);
 
+/* A file that is only appended to; -1 after a message. */
+int append_open(const char *path);
+/* Why write_all() to it has failed. */
+const char *append_error(void);
+
 /* All of it: false, and errno says why. */
 bool write_all(int fd, const void *bytes, size_t n);
 
