@@ -35,13 +35,22 @@ static void clear(void)
 	stream_now(progress.to, "\r\033[K", 4);
 }
 
+static bool is_typed(const struct options *o)
+{
+	return !o->no_input && (!o->file || strcmp(o->file, "-") == 0) && isatty(STDIN_FILENO);
+}
+
 void report_open(struct run *r)
 {
 	const char *term = getenv("TERM");
 	const char *no_color = getenv("NO_COLOR");
+	bool seen = !r->opt->quiet && isatty(STDERR_FILENO), typed = is_typed(r->opt);
 
-	progress.on = r->opt->progress && !r->opt->quiet && !r->opt->dry_run &&
-	              isatty(STDERR_FILENO) && !(term && strcmp(term, "dumb") == 0);
+	/* It would be drawn over what is being typed. */
+	progress.on = seen && !typed && r->opt->progress && !r->opt->dry_run &&
+	              !(term && strcmp(term, "dumb") == 0);
+	if (seen && typed)
+		say("reading keys from the terminal; Ctrl-D ends");
 	progress.color = !no_color || *no_color == '\0';
 	progress.next_ns = r->now_ns;
 	progress.to = &r->err;
@@ -117,21 +126,25 @@ static size_t width(void)
 	return ioctl(STDERR_FILENO, TIOCGWINSZ, &w) == 0 && w.ws_col > 1 ? w.ws_col - 1u : 79;
 }
 
-/* Of text without characters of more than one byte: no more than fits, escapes not counted. */
+/*
+ * Of text without characters of more than one byte: the fields that fit, escapes not counted. What
+ * is cut would be misread: 1 of 10 running. Two spaces are between two fields.
+ */
 static size_t fitting(const struct text *t, size_t max)
 {
-	size_t seen = 0, i = 0;
+	size_t seen = 0, whole = 1;
 
-	while (i < t->n) {
+	for (size_t i = 0; i < t->n; i++) {
 		if (t->bytes[i] == '\033') {
 			while (i < t->n && t->bytes[i] != 'm')
 				i++;
 		} else if (seen++ == max) {
-			break;
+			return whole;
 		}
-		i++;
+		if (i + 2 < t->n && memcmp(t->bytes + i + 1, "  ", 2) == 0)
+			whole = i + 1;
 	}
-	return i;
+	return t->n;
 }
 
 static void draw(const struct run *r)
@@ -145,7 +158,7 @@ static void draw(const struct run *r)
 	t.n = 0;
 	text_str(&t, "\r");
 	number(&t, "done", r->count.done, "32");
-	/* What is wanted most comes first: a narrow window cuts the end off. */
+	/* What is wanted most comes first: a narrow window has no room for the end. */
 	if (r->phase == ENDING && keys > 0) {
 		text_str(&t, "  ends in ");
 		text_span(&t, (int64_t)((double)run_units(r) / keys * 1e9));
