@@ -107,6 +107,8 @@ bool control_open(struct run *r)
 	ct->held_end = &ct->held;
 	r->control = ct;
 	mind_listener(r);
+	if (!r->opt->quiet)
+		say("listens on %s", shown(r->opt->socket, strlen(r->opt->socket)));
 	return true;
 }
 

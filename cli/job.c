@@ -357,9 +357,6 @@ static void running_due(struct run *r, struct job *j)
 {
 	if (!j->terminated) {
 		j->timed_out = true;
-		if (r->opt->verbose)
-			say("%s: runs for longer than --timeout allows, and is terminated",
-			    shown(j->key, j->len));
 		job_terminate(r, j, r->opt->kill_after_ns);
 	} else {
 		signal_group(j, SIGKILL);

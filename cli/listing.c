@@ -18,11 +18,16 @@ static void number(struct text *t, const char *name, uint64_t n)
 static void command(struct text *t, const struct run *r)
 {
 	struct text words = {0};
+	bool named = false;
 
 	for (char **word = r->opt->command; *word; word++) {
+		named |= strstr(*word, "{}") != NULL;
 		text_str(&words, word == r->opt->command ? "" : " ");
 		text_quoted(&words, *word);
 	}
+	/* The key is the last argument then. */
+	if (!named)
+		text_str(&words, " '{}'");
 	text_str(t, "command=");
 	/* One line, whatever there is in it. */
 	text_visible(t, words.bytes, words.n, 1000);
@@ -207,7 +212,7 @@ void listing_settled(struct run *r, const void *key, size_t len, bool dead)
 		f->len = len;
 		memcpy(f->key, key, len < FAILURE_BYTES ? len : FAILURE_BYTES);
 	}
-	/* One that was given up is forgotten by the queue. */
+	/* One that is dead is forgotten by the queue. */
 	f->n = n > 0 ? (uint32_t)n : f->n + 1;
 	f->dead = dead;
 	f->at_ns = r->now_ns;

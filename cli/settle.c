@@ -110,7 +110,7 @@ static const char *failed(struct run *r, struct job *j, bool for_good)
 	outcome = for_good ? permanent(r, j) : retry(r, j);
 	if (strcmp(outcome, "dead") == 0 ? !r->opt->quiet : r->opt->verbose)
 		say("%s: %s in attempt %u%s", shown(j->key, j->len), why(j, reason, sizeof reason),
-		    attempt, strcmp(outcome, "dead") == 0 ? ", and is given up" : "");
+		    attempt, strcmp(outcome, "dead") == 0 ? ", and is dead" : "");
 	return outcome;
 }
 

@@ -313,7 +313,7 @@ class Commands(Faults):
         p = self.wq("run", "--timeout", "20ms", "--kill-after", "20ms", "--retries", "0", "--log", "log", "--", "sh",
                     "-c", "trap '' TERM; exec sleep 1000", input="a\n")
         self.assertEqual(p.returncode, 123)
-        self.assertIn(b"a: timed out in attempt 1, and is given up", p.stderr)
+        self.assertIn(b"a: timed out in attempt 1, and is dead", p.stderr)
         log, = self.log()
         self.assertEqual((log["signal"], log["timed_out"]), (signal.SIGKILL, True))
 

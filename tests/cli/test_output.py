@@ -335,8 +335,8 @@ class Messages(Case):
         return [line for line in lines if line != "err"]
 
     def test_only_on_standard_error(self):
-        self.assertEqual(sorted(self.said()), ["wq: 100: exited with 100 in attempt 1, and is given up",
-                                               "wq: 3: exited with 1 in attempt 2, and is given up"])
+        self.assertEqual(sorted(self.said()), ["wq: 100: exited with 100 in attempt 1, and is dead",
+                                               "wq: 3: exited with 1 in attempt 2, and is dead"])
 
     def test_quiet(self):
         for option in ("-q", "--quiet"):
@@ -345,8 +345,8 @@ class Messages(Case):
     def test_verbose(self):
         for option in ("-v", "--verbose"):
             self.assertEqual(sorted(self.said(option)), [
-                "wq: 100: exited with 100 in attempt 1, and is given up", "wq: 2: exited with 1 in attempt 1",
-                "wq: 3: exited with 1 in attempt 1", "wq: 3: exited with 1 in attempt 2, and is given up"])
+                "wq: 100: exited with 100 in attempt 1, and is dead", "wq: 2: exited with 1 in attempt 1",
+                "wq: 3: exited with 1 in attempt 1", "wq: 3: exited with 1 in attempt 2, and is dead"])
 
     def test_quiet_says_errors(self):
         p = self.wq("run", "-q", "--", "true", input=b"a\0\n")

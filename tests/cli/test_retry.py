@@ -28,7 +28,7 @@ class Retries(Failing):
         for args, n in (((), 4), (("--retries=0",), 1), (("--retries", "1"), 2), (("--retries=7",), 8)):
             seen, said = self.attempts(*args, status=123)
             self.assertEqual(seen, [str(i + 1) for i in range(n)])
-            self.assertEqual(said, f"wq: 999: exited with 1 in attempt {n}, and is given up\n")
+            self.assertEqual(said, f"wq: 999: exited with 1 in attempt {n}, and is dead\n")
 
     def test_forever(self):
         seen, said = self.attempts("--retries=forever", "--backoff=1ms..1ms", status=0, key="30")
@@ -44,7 +44,7 @@ class Retries(Failing):
 
     def test_exit_100_is_for_good(self):
         p = self.wq("run", "--dead=dead", "--log=log", "--backoff=1h", "--", "sh", "-c", "exit 100", input="a\n")
-        self.assertEqual((p.returncode, p.stderr), (123, b"wq: a: exited with 100 in attempt 1, and is given up\n"))
+        self.assertEqual((p.returncode, p.stderr), (123, b"wq: a: exited with 100 in attempt 1, and is dead\n"))
         self.assertEqual(self.lines("dead"), ["a"])
         self.assertEqual([(a["outcome"], a["exit"], a["attempt"]) for a in self.log()], [("dead", 100, 1)])
 
@@ -53,12 +53,12 @@ class Retries(Failing):
             p = self.wq("run", "--backoff=1ms", "--retries=1", "-v", "--", "sh", "-c", f"exit {status}", input="a\n")
             self.assertEqual(p.returncode, 123)
             self.assertEqual(p.stderr.decode(), f"wq: a: exited with {status} in attempt 1\n"
-                             f"wq: a: exited with {status} in attempt 2, and is given up\n")
+                             f"wq: a: exited with {status} in attempt 2, and is dead\n")
 
     def test_a_signal_is_a_failure(self):
         p = self.wq("run", "--backoff=1ms", "--retries=1", "--log=log", "--", "sh", "-c", "kill -9 $$", input="a\n")
         self.assertEqual((p.returncode, p.stderr),
-                         (123, b"wq: a: was ended by signal 9 (Killed) in attempt 2, and is given up\n"))
+                         (123, b"wq: a: was ended by signal 9 (Killed) in attempt 2, and is dead\n"))
         self.assertEqual([(a["exit"], a["signal"], a["outcome"]) for a in self.log()],
                          [(None, 9, "retry"), (None, 9, "dead")])
 
@@ -303,12 +303,11 @@ class Timeout(Failing):
 
     def test_it_is_terminated_and_tried_again(self):
         said = self.timed_out("exec sleep 600", signal=15)
-        self.assertEqual(said, "wq: a: timed out in attempt 2, and is given up\n")
+        self.assertEqual(said, "wq: a: timed out in attempt 2, and is dead\n")
 
     def test_verbose(self):
         said = self.timed_out("exec sleep 600", "-v", signal=15, retries=0)
-        self.assertEqual(said, "wq: a: runs for longer than --timeout allows, and is terminated\n"
-                         "wq: a: timed out in attempt 1, and is given up\n")
+        self.assertEqual(said, "wq: a: timed out in attempt 1, and is dead\n")
 
     def test_who_ends_well_afterwards_has_failed_yet(self):
         self.timed_out("trap 'exit 0' TERM; while :; do sleep .01; done", signal=0)
