@@ -50,7 +50,7 @@ static const struct {
      "  -0, --null                keys end with NUL instead of a line feed\n"
      "  -d, --delimiter=C         keys end with C\n"
      "  -a, --arg-file=FILE       read FILE; -: standard input, also with --socket\n"
-     "      --max-queue=N         read no more while N keys are there (100000)\n"
+     "      --max-queue=N         read no more while N keys wait or are in line (100000)\n"
      "      --socket=PATH         take keys and orders from other processes; see wq help add\n"
      "\n"
      "Commands\n"
@@ -90,7 +90,7 @@ static const struct {
      "      --on-term=drain       once: finish all keys that were taken (finish)\n"
      "      --grace=TIME          twice: kill after TIME (10s)\n"
      "      --leftover=FILE       write keys that were not done, to be given again\n"
-     "  USR1, USR2: one worker more, one fewer\n"
+     "  QUIT: kill them now; USR1, USR2: one worker more, one fewer\n"
      "\n"
      "Exit status: 0; 123 a key failed for good; 75 stopped with work left; 126, 127 the command\n"
      "cannot be executed, is not there; 2 usage; 1 anything else.\n"
@@ -105,7 +105,8 @@ static const struct {
             "  -0, --null     that end with NUL\n"
             "  --after=TIME   not before TIME has passed\n"
             "  -v, --verbose  say how many there were, and how many merged\n"
-            "  --             before a key that begins with a dash\n" AT},
+            "  --             before a key that begins with a dash, or is one\n"
+            "Exit status 1: a key was not taken; if it was one of many, the first is named.\n" AT},
     {"status", "usage: wq status [--socket=PATH] [--json]\n\n"
                "Says what a run does. --json: as one JSON object.\n" AT},
     {"top", "usage: wq top [--socket=PATH] [--interval=TIME]\n\n"
@@ -137,10 +138,10 @@ static const struct {
      "failed for good meanwhile; 75: the time is over, or the run ended before.\n" AT},
     {"drain", "usage: wq drain [--socket=PATH] [--no-wait]\n\n"
               "The run takes no more keys, finishes what it has, and ends. Waits for that, or\n"
-              "not: --no-wait.\n" AT},
+              "not: --no-wait. Exit status 0, even if keys failed for good.\n" AT},
     {"stop", "usage: wq stop [--socket=PATH] [--no-wait]\n\n"
              "The run ends as by SIGTERM: running commands finish. Waits for that, or not:\n"
-             "--no-wait.\n" AT},
+             "--no-wait. Exit status 0, even if keys are left.\n" AT},
     {"help", "usage: wq help [COMMAND]\n"},
 };
 

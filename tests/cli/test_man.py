@@ -115,6 +115,7 @@ class Examples(Case):
         "printf": "shell",
         "wq run -a urls": "fetch",
         "jq": "why",
+        "mv failed": "again",
         "wq run -a todo": "todo",
         "wq run --socket": "socket",
         "export WQ_SOCKET": "socket",
@@ -183,6 +184,20 @@ class Examples(Case):
         self.fetch()
         p = self.sh("jq")
         self.assertEqual((p.returncode, p.stdout, p.stderr), (0, "http://x/gone\t100\n", ""))
+
+    @skipUnless(shutil.which("jq"), "jq is not installed")
+    def test_why_without_a_status(self):
+        lines = [{"key": "slow", "outcome": "dead", "exit": 0, "timed_out": True},
+                 {"key": "shot", "outcome": "dead", "exit": None, "signal": 9}, {"key": "a", "outcome": "done", "exit": 0}]
+        (self.dir / "log").write_text("".join(json.dumps(line) + "\n" for line in lines))
+        p = self.sh("jq")
+        self.assertEqual((p.returncode, p.stdout, p.stderr), (0, "slow\ttimed out\nshot\tsignal 9\n", ""))
+
+    def test_again(self):
+        self.fetch()
+        p = self.sh("mv failed")
+        self.assertEqual((p.returncode, self.lines("failed"), self.lines("again")),
+                         (123, ["http://x/gone"], ["http://x/gone"]), p.stderr)
 
     def test_todo(self):
         # The first one ends the run: the program is the parent of the command.
