@@ -1,0 +1,228 @@
+"""What a new user stumbles over: counts of adds that were cut short, - as a file, options behind keys, pipes as logs."""
+import fcntl
+import os
+import pty
+import signal
+import subprocess
+
+import rig
+from rig import Case, main
+from served import Served
+
+
+class Midway(Served):
+    """The run ends while `wq add` waits for room."""
+
+    def fill(self, *args, **kwargs):
+        """A run that has as many keys as it may; how many, and the add that waits."""
+        self.fifo("go")
+        self.serve("-j1", "--max-queue=10", command=("sh", "-c", "read x <go; exit 0"))
+        p = self.begin("add", *args)
+        if "keys" in kwargs:
+            p.stdin.write("".join(f"{k}\n" for k in kwargs["keys"]).encode())
+            p.stdin.close()
+            p.stdin = None
+        return self.until_status(full=True, running=1)["given"], p
+
+    def end_run(self):
+        self.ask("stop", "--no-wait")
+        self.let("go")
+        self.assertEqual(self.ended(), 75)
+
+    def test_input(self):
+        n, p = self.fill("-v", "-", keys=range(50))
+        self.end_run()
+        self.assertEqual(n, 11)
+        self.assertEqual(self.finish(p), (1, "wq: the run ends: it takes no more keys\n"
+                                             f"wq: {n} of 50 given; the first not taken: {n}\n"))
+
+    def test_arguments(self):
+        n, p = self.fill(*(f"k{i}" for i in range(20)))
+        self.end_run()
+        self.assertEqual(self.finish(p), (1, "wq: the run ends: it takes no more keys\n"
+                                             f"wq: {n} of 20 given; the first not taken: k{n}\n"))
+
+    def test_many_orders(self):
+        """Keys so long that an order has two of them: the counts are sums."""
+        keys = [f"{i:02}" + "x" * 30000 for i in range(15)]
+        n, p = self.fill(*keys)
+        self.end_run()
+        rc, said = self.finish(p)
+        self.assertEqual((rc, n), (1, 11))
+        self.assertIn(f"wq: {n} of 15 given; the first not taken: {n}xxx", said)
+
+    def test_one(self):
+        """There is nothing to count."""
+        self.fifo("go")
+        self.serve("-j1", command=("sh", "-c", ": >up; read x <go; exit 0"))
+        self.ask("add", "a")
+        self.until_file("up")
+        self.ask("stop", "--no-wait")
+        self.ask("add", "b", status=1)
+        self.assertEqual(self.complaint, "wq: the run ends: it takes no more keys\n")
+        self.let("go")
+        self.assertEqual(self.ended(), 0)
+
+    def test_a_key_that_is_refused(self):
+        self.serve("-d", ":")
+        self.ask("add", "a", "b:c", "d", status=1)
+        self.assertIn("wq: 1 of 3 given; the first not taken: b:c\n", self.complaint)
+
+    def test_killed(self):
+        """Nobody knows how far it came."""
+        _, p = self.fill("-", keys=range(50))
+        self.run_.kill()
+        self.run_.wait()
+        # Its command is not in our way.
+        fd = os.open(self.dir / "go", os.O_RDWR | os.O_NONBLOCK)
+        self.addCleanup(os.close, fd)
+        os.write(fd, b"go\n")
+        self.assertEqual(self.finish(p), (1, "wq: the run has ended\nwq: 0 of 50 given; not known of the others, "
+                                             "the first of which is: 0\n"))
+
+
+class Words(Served):
+    def test_options_behind_keys(self):
+        self.serve("-j1")
+        self.ask("pause")
+        self.ask("add", "k", "--after", "1h", "l")
+        self.assertEqual(self.keys("--state=waiting"), ["k", "l"])
+        self.ask("add", "m", "--bogus", status=2)
+        self.assertIn("wq: --bogus: wq add has no such option\n", self.complaint)
+        self.ask("add", "m", "--after", status=2)
+        self.assertIn("wq: --after wants a value\n", self.complaint)
+        self.ask("cancel", "l", "--kill")
+        self.assertEqual(self.keys(), ["k"])
+
+    def test_kill_behind_a_key(self):
+        self.fifo("go")
+        self.serve(command=("sh", "-c", ": >up; read x <go"))
+        self.ask("add", "k")
+        self.until_file("up")
+        self.ask("cancel", "k", "--kill")
+        self.ask("wait")
+        self.assertEqual(self.status()["cancelled"], 1)
+
+    def test_dashes(self):
+        self.serve()
+        self.ask("pause")
+        self.ask("add", "a", "--", "-", "--after", "--")
+        self.assertEqual(self.keys(), ["-", "--", "--after", "a"])
+        self.ask("cancel", "a", "--", "--after", "--")
+        self.ask("add", "--", "-", input="b\n")
+        self.assertEqual(self.keys(), ["-"])
+        self.ask("cancel", "-")
+        self.ask("add", "-", "--", input="b\n")
+        self.assertEqual(self.keys(), ["b"])
+        for words in (("a", "-"), ("-", "a"), ("-", "--", "a"), ("-", "-")):
+            self.ask("add", *words, input="c\n", status=2)
+            self.assertIn("wq: - is standard input, and stands alone", self.complaint)
+        self.assertEqual(self.keys(), ["b"])
+
+    def test_implied_key(self):
+        self.serve(command=("sleep", "0"))
+        self.assertEqual(self.status()["command"], "sleep 0 '{}'")
+
+    def test_named_key(self):
+        self.serve(command=("echo", "{}", "x"))
+        self.assertEqual(self.status()["command"], "echo '{}' x")
+
+
+class Files(Case):
+    def test_dash(self):
+        for option in ("log", "dead", "leftover", "metrics-file"):
+            p = self.wq("run", f"--{option}", "-", "--", "true", input="a\n")
+            self.assertEqual(p.returncode, 2)
+            self.assertIn(f"wq: --{option} -: ./- if a file is meant, /dev/stdout for the output\n", p.stderr.decode())
+            self.assertEqual(os.listdir(self.dir), [])
+
+    def test_dash_as_a_file(self):
+        p = self.wq("run", "--log", "./-", "--", "true", input="a\n")
+        self.assertEqual((p.returncode, len(self.lines("-"))), (0, 1))
+
+    def test_standard_output(self):
+        p = self.wq("run", "--log", "/dev/stdout", "--", "true", input="a\n")
+        self.assertEqual((p.returncode, p.stdout.count(b'"outcome":"done"')), (0, 1))
+
+    def test_pipe_that_nobody_reads(self):
+        self.fifo("pipe")
+        for option in ("log", "dead"):
+            p = self.wq("run", f"--{option}", "pipe", "--", "true", input="a\n")
+            self.assertEqual((p.returncode, p.stderr), (1, b"wq: pipe: nobody reads from this pipe\n"))
+
+    def reader(self):
+        """Of a small pipe, who does not read."""
+        fd = os.open(self.fifo("pipe"), os.O_RDONLY | os.O_NONBLOCK)
+        self.addCleanup(os.close, fd)
+        return fd, fcntl.fcntl(fd, fcntl.F_SETPIPE_SZ, 4096)
+
+    def test_log_that_is_not_read(self):
+        fd, room = self.reader()
+        p = self.wq("run", "--log", "pipe", "--summary", "--", "true", input="".join(f"{i}\n" for i in range(200)))
+        self.assertEqual(p.returncode, 1)
+        self.assertIn(b"wq: pipe: it is full, and not read fast enough; there is no log from here on\n", p.stderr)
+        self.assertIn(b"200 done", p.stderr)
+        # Whole lines.
+        data = os.read(fd, 2 * room)
+        self.assertEqual(data[-2:], b"}\n")
+        self.assertGreater(len(data), room // 2)
+
+    def test_dead_that_are_not_read(self):
+        fd, room = self.reader()
+        keys = [f"{i:03}" + "x" * 97 for i in range(100)]
+        p = self.wq("run", "-q", "--retries=0", "--dead", "pipe", "--", "false", input="\n".join(keys))
+        data = os.read(fd, 2 * room).decode().splitlines()
+        said = [line.rsplit(": ", 1)[1] for line in p.stderr.decode().splitlines()]
+        self.assertEqual(p.returncode, 123)
+        self.assertGreater(len(said), 0)
+        # Each is in one of the two.
+        self.assertEqual(sorted(data + said), keys)
+        self.assertIn(f"wq: pipe: it is full, and not read fast enough; this key is not in it: {said[0]}",
+                      p.stderr.decode())
+
+
+class Typed(Case):
+    def type(self, *args, text=b"a\n\x04"):
+        """What is on the terminal when the keys that were typed on it are done."""
+        master, slave = pty.openpty()
+        self.addCleanup(os.close, master)
+        p = self.start("run", *args, "--", "true", stdin=slave, stdout=slave, stderr=slave, env={"TERM": "xterm"})
+        os.close(slave)
+        os.write(master, text)
+        shown = b""
+        try:
+            while data := os.read(master, 65536):
+                shown += data
+        except OSError:
+            pass
+        self.assertEqual(p.wait(rig.PATIENCE), 0)
+        return shown.replace(b"\r\n", b"\n")
+
+    def test_no_progress(self):
+        for args in ((), ("-a", "-"), ("--no-progress",)):
+            shown = self.type(*args)
+            self.assertEqual(shown.count(b"wq: reading keys from the terminal; Ctrl-D ends\n"), 1)
+            self.assertNotIn(b"done", shown)
+
+    def test_quiet(self):
+        self.assertNotIn(b"wq:", self.type("-q"))
+
+    def test_another_input(self):
+        (self.dir / "keys").write_text("a\n")
+        shown = self.type("-a", "keys")
+        self.assertNotIn(b"reading keys", shown)
+        self.assertIn(b"done", shown)
+
+
+class Listens(Served):
+    def test_it_says_so(self):
+        self.serve()
+        self.assertEqual(self.said(), "wq: listens on s\n")
+
+    def test_quiet(self):
+        self.serve("-q")
+        self.assertEqual(self.said(), "")
+
+
+if __name__ == "__main__":
+    main()
