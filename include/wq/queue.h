@@ -636,7 +636,7 @@ typedef struct wq_key_info {
 	size_t len;
 	unsigned state;     /* WQ_STATE_... bits */
 	uint32_t failures;  /* that the limiter remembers of it */
-	int64_t age_ns;     /* since it was added; 0 while it only waits */
+	int64_t age_ns;     /* since it was added, when the walk began; 0 while it only waits */
 	int64_t due_ns;     /* when the waiting copy comes due; 0: none waits */
 	int64_t running_ns; /* held: since it was got, if the queue has a name; else 0 */
 	uint64_t reserved[2];

@@ -109,10 +109,9 @@ static bool batch_push(const struct wq__memory *m, struct batch *b, struct wq__e
  * come or go between two batches: so a batch ends between hashes, unless all
  * of it has the same.
  */
-static uint64_t batch_fill(struct wq__memory *m, struct batch *b, uint64_t from)
+static uint64_t batch_fill(struct wq__memory *m, struct batch *b, uint64_t from, int64_t now)
 {
 	wq__iter it = wq__table_iter(&m->table, from);
-	int64_t now = wq__now(m);
 	uint64_t slot, hash = UINT64_MAX;
 	size_t before = 0; /* keys of smaller hashes */
 	size_t looked = 0;
@@ -160,6 +159,7 @@ static bool batch_show(const struct batch *b, wq_walk_fn fn, void *ctx, int64_t 
 int64_t wq__walk_locked(struct wq__memory *m, wq_walk_fn fn, void *ctx)
 {
 	uint64_t from = 0;
+	int64_t now = wq__now(m); /* of all batches: who sorts by age compares them */
 	int64_t shown = 0;
 	bool go_on;
 	struct batch *b = wq__alloc(&m->allocator, sizeof *b, 8);
@@ -169,7 +169,7 @@ int64_t wq__walk_locked(struct wq__memory *m, wq_walk_fn fn, void *ctx)
 	m->inside++;
 	do {
 		wq__promote_all(m);
-		from = batch_fill(m, b, from);
+		from = batch_fill(m, b, from, now);
 		wq__lock_release(&m->lock);
 		go_on = batch_show(b, fn, ctx, &shown) && from != 0;
 		wq__lock_acquire(&m->lock);

@@ -472,7 +472,7 @@ class Leftover(Stopping):
 
     def test_oldest_first(self):
         """As they came, then what waits as it comes due, then what was not read."""
-        old = [f"old{i}" for i in range(150)]
+        old = [f"old{i}" for i in range(3000)]
         late = [f"late{i}" for i in range(30)]
         unread = [f"unread{i}" for i in range(3000)]
         for keys in (old, late, unread):
@@ -487,6 +487,7 @@ class Leftover(Stopping):
         # All that may be read, and more.
         self.give(p, *old, *unread)
         self.until(lambda: json.loads(self.wq("status", "-s", "s", "--json").stdout)["full"], "a full queue")
+        self.assertIn(b"listens on s", p.stderr.readline())
         self.signal(p, TERM, "stopping")
         self.let("goa")
         self.assertEqual(p.wait(), 75)
