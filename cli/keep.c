@@ -31,12 +31,16 @@ void keep_dead(struct run *r, const void *key, size_t len)
 
 	if (r->dead_fd < 0)
 		return;
+	/* The next key must not become one with it; an empty one is none. */
+	if (r->dead_torn)
+		text_add(&line, &r->opt->delimiter, 1);
 	text_add(&line, key, len);
 	text_add(&line, &r->opt->delimiter, 1);
+	r->dead_torn = false;
 	if (!write_all(r->dead_fd, line.bytes, line.n)) {
 		say("%s: %s; this key is not in it: %s", r->opt->dead, append_error(),
 		    shown(key, len));
-		r->trouble = true;
+		r->trouble = r->dead_torn = true;
 	}
 	text_release(&line);
 }

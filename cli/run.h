@@ -81,6 +81,7 @@ struct run {
 	int nsignals; /* that asked to stop */
 
 	int log_fd, dead_fd; /* -1: none */
+	bool dead_torn;      /* a part of a key may be the last of it */
 	struct replace leftover;
 	struct text rest; /* to be written to it */
 	struct replace metrics;

@@ -2,8 +2,6 @@
 import fcntl
 import os
 import pty
-import signal
-import subprocess
 
 import rig
 from rig import Case, main
@@ -179,6 +177,22 @@ class Files(Case):
         self.assertEqual(sorted(data + said), keys)
         self.assertIn(f"wq: pipe: it is full, and not read fast enough; this key is not in it: {said[0]}",
                       p.stderr.decode())
+
+    def test_part_of_a_dead_key(self):
+        """What is written after it is a key of its own."""
+        fd, room = self.reader()
+        self.fifo("go")
+        p = self.start("run", "-q", "--dead", "pipe", "--", "sh", "-c", "read x <go; exit 100")
+        self.give(p, "x" * 2 * room)
+        self.let("go")
+        self.assertIn(b"this key is not in it: xxx", p.stderr.readline())
+        part = os.read(fd, 2 * room)
+        self.assertEqual(set(part), {ord("x")})
+        self.give(p, "next")
+        p.stdin.close()
+        self.let("go")
+        self.assertEqual(p.wait(rig.PATIENCE), 123)
+        self.assertEqual(sorted((part + os.read(fd, room)).split()), [b"next", part])
 
 
 class Typed(Case):
