@@ -1,4 +1,7 @@
-/* The log of attempts. A log that cannot be written stops no work: it is said once, and at the end. */
+/*
+ * The log of attempts. One that cannot be written stops no work, which is said; a pipe that is read
+ * slowly holds up the next commands, as standard output does.
+ */
 #include "cli/log.h"
 
 #include <errno.h>
@@ -12,19 +15,36 @@
 
 bool log_open(struct run *r)
 {
+	int fd;
+
 	if (!r->opt->log)
 		return true;
-	r->log_fd = append_open(r->opt->log);
-	return r->log_fd >= 0;
+	fd = append_open(r->opt->log);
+	if (fd < 0)
+		return false;
+	stream_open(&r->log, &r->loop, fd);
+	r->logs = true;
+	return true;
+}
+
+/* Has it failed? That is said once. */
+static void mind(struct run *r)
+{
+	if (!r->logs || !r->log.closed)
+		return;
+	say("%s: %s; there is no log from here on", r->opt->log, strerror(r->log.error));
+	r->trouble = true;
+	r->logs = false;
 }
 
 void log_close(struct run *r)
 {
-	if (r->log_fd >= 0 && close(r->log_fd) < 0) {
+	mind(r);
+	if (r->logs && close(r->log.watch.fd) < 0) {
 		say("%s: %s", r->opt->log, strerror(errno));
 		r->trouble = true;
 	}
-	r->log_fd = -1;
+	r->logs = false;
 }
 
 /* As RFC 3339 has it, in UTC. */
@@ -64,26 +84,17 @@ static void describe(struct text *t, const struct job *j, const char *outcome)
 	text_print(t, ",\"merged\":%u,\"worker\":%u}\n", j->merged, j->worker);
 }
 
-static void put(struct run *r, const struct text *line)
-{
-	if (write_all(r->log_fd, line->bytes, line->n))
-		return;
-	say("%s: %s; there is no log from here on", r->opt->log, append_error());
-	r->trouble = true;
-	close(r->log_fd);
-	r->log_fd = -1;
-}
-
 void log_attempt(struct run *r, const struct job *j, const char *outcome)
 {
 	static struct text line;
 
-	if (r->log_fd < 0 && !r->opt->results)
+	if (!r->logs && !r->opt->results)
 		return;
 	line.n = 0;
 	describe(&line, j, outcome);
-	if (r->log_fd >= 0)
-		put(r, &line);
+	if (r->logs)
+		stream_write(&r->log, line.bytes, line.n);
+	mind(r);
 	if (r->opt->results)
 		results_close(r, j, &line);
 }

@@ -197,7 +197,8 @@ static int verdict(const struct run *r)
 /* Readers are waited for; once we were asked to stop, for --grace, and not if we are asked again. */
 static void last_output(struct run *r, int64_t since, int begin)
 {
-	while (!stream_idle(&r->out) || !stream_idle(&r->err)) {
+	while (!stream_idle(&r->out) || !stream_idle(&r->err) ||
+	       (r->logs && !stream_idle(&r->log))) {
 		int64_t end = r->nsignals > 0 ? since + r->opt->grace_ns : WQ_NEVER;
 
 		r->now_ns = wq_now(r->q);
@@ -206,6 +207,8 @@ static void last_output(struct run *r, int64_t since, int begin)
 		if (r->now_ns >= end) {
 			stream_drop(&r->out);
 			stream_drop(&r->err);
+			if (r->logs)
+				stream_drop(&r->log);
 			say("nobody reads what is left of the output; it is lost");
 			stream_drop(&r->err);
 			r->trouble = true;
@@ -226,8 +229,8 @@ static void tell(struct run *r)
 	/* Before anything that may take long: it is all there is of these keys. */
 	keep_rest(r);
 	web_file_write(r);
-	log_close(r);
 	last_output(r, since, begin);
+	log_close(r);
 	mind_output(r);
 	r->trouble |= r->err.closed;
 	if (r->left > 0 && !r->opt->quiet)
@@ -261,7 +264,6 @@ int run_main(int argc, char **argv)
 	struct options options;
 	struct run run = {
 	    .opt = &options,
-	    .log_fd = -1,
 	    .dead_fd = -1,
 	    .leftover = {.fd = -1},
 	    .metrics = {.fd = -1},

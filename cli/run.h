@@ -80,8 +80,10 @@ struct run {
 	struct watch signals;
 	int nsignals; /* that asked to stop */
 
-	int log_fd, dead_fd; /* -1: none */
-	bool dead_torn;      /* a part of a key may be the last of it */
+	struct stream log;
+	bool logs;      /* there is one, and it can be written */
+	int dead_fd;    /* -1: none */
+	bool dead_torn; /* a part of a key may be the last of it */
 	struct replace leftover;
 	struct text rest; /* to be written to it */
 	struct replace metrics;
