@@ -268,7 +268,10 @@ static void C2_wakes_who_sleeps_too_long(void **state)
 		struct ending e;
 		struct getter g;
 
-		IS(wq_new(&e.q, &(wq_options){.limiter = wq_limiter_default_item()}), WQ_OK);
+		/* Longer than a thread is likely to be held up between its two steps. */
+		wq_limiter *l = wq_limiter_exponential(200 * WQ_MILLISECOND, 200 * WQ_MILLISECOND);
+
+		IS(wq_new(&e.q, &(wq_options){.limiter = l}), WQ_OK);
 		wq_add_str(e.q, "a");
 		get_is(e.q, &e.item, "a");
 		wq_add_after(e.q, "b", 1, WQ_HOUR);
