@@ -1,7 +1,7 @@
 /* epoll, with callbacks. */
 #include "cli/loop.h"
 
-#include <unistd.h>
+#include <stddef.h>
 #include <wq/clock.h>
 
 bool loop_open(struct loop *l)
@@ -9,11 +9,6 @@ bool loop_open(struct loop *l)
 	l->n = 0;
 	l->epoll = epoll_create1(EPOLL_CLOEXEC);
 	return l->epoll >= 0;
-}
-
-void loop_close(struct loop *l)
-{
-	close(l->epoll);
 }
 
 bool loop_watch(struct loop *l, struct watch *w, uint32_t events)

@@ -21,7 +21,6 @@ struct loop {
 };
 
 bool loop_open(struct loop *l);
-void loop_close(struct loop *l);
 
 /*
  * Watch for these events from now on; 0: for none. False: the descriptor cannot be watched,

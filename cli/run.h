@@ -13,6 +13,7 @@
 #ifndef CLI_RUN_H
 #define CLI_RUN_H
 
+#include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -127,9 +128,9 @@ void stop_drain(struct run *r);
 /* As the first signal does. */
 void stop_begin(struct run *r);
 /* Signals as they were when the program began, for the commands. */
-const void *stop_child_mask(void);
+const sigset_t *stop_child_mask(void);
 /* Signals that we ignore, and they get back. */
-const void *stop_child_defaults(void);
+const sigset_t *stop_child_defaults(void);
 bool stop_over(struct run *r);
 
 #endif

@@ -29,12 +29,6 @@ static void joins(struct run *r, const struct job *j, int state)
 		intake_joined(r, j->key, j->len);
 }
 
-static void bury(struct run *r, const struct job *j)
-{
-	r->count.dead++;
-	keep_dead(r, j->key, j->len);
-}
-
 void settle_dead(void *run, const wq_item *item)
 {
 	struct run *r = run;
@@ -52,7 +46,7 @@ static const char *done(struct run *r, struct job *j)
 
 static const char *permanent(struct run *r, struct job *j)
 {
-	bury(r, j);
+	settle_dead(r, &j->item);
 	wq_settle(r->q, &j->item, WQ_DROP);
 	return "dead";
 }

@@ -21,12 +21,12 @@
 static sigset_t mask_before;
 static sigset_t ours; /* that only we ignore */
 
-const void *stop_child_mask(void)
+const sigset_t *stop_child_mask(void)
 {
 	return &mask_before;
 }
 
-const void *stop_child_defaults(void)
+const sigset_t *stop_child_defaults(void)
 {
 	return &ours;
 }
@@ -62,7 +62,7 @@ void stop_begin(struct run *r)
 	/* By an order, too: a signal after it is the second. */
 	if (r->nsignals == 0)
 		r->nsignals = 1;
-	if (r->opt->drain_on_term && r->status == 0) {
+	if (r->opt->drain_on_term) {
 		r->phase = DRAINING;
 		r->paused = false;
 		wq_walk(r->q, make_due, r);
