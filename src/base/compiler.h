@@ -5,6 +5,8 @@
 #define wq__likely(x) __builtin_expect(!!(x), 1)
 #define wq__unlikely(x) __builtin_expect(!!(x), 0)
 #define wq__prefetch(p) __builtin_prefetch(p)
+#define wq__forced inline __attribute__((always_inline))
+#define wq__apart __attribute__((noinline))
 #define wq__cold __attribute__((cold, noinline))
 
 #define wq__container_of(p, type, member) ((type *)(void *)((char *)(p)-offsetof(type, member)))

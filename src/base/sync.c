@@ -26,7 +26,6 @@
 enum {
 	BACKOFF_NS = 800,
 	BACKOFF_ROUNDS = 64, /* two units each: about 100 µs */
-	LOT_PLACES = 64,
 	NO_BARRIER_NS = 1000000,
 };
 
@@ -98,15 +97,8 @@ uint32_t wq__pauses_for(int64_t ns)
 	return n < 1 ? 1 : n > 1000000 ? 1000000 : (uint32_t)n;
 }
 
-/*
- * Where threads sleep that wait for a lock. A place is odd while somebody may
- * sleep there, and goes up by one when they are woken, so that nobody falls
- * asleep on what he saw before that. Locks that share a place wake each other's
- * sleepers, which then look again. It outlives every lock.
- */
-static struct {
-	_Alignas(64) _Atomic uint32_t place;
-} lot[LOT_PLACES];
+struct wq__lot wq__lot[WQ__LOT_PLACES];
+_Thread_local char wq__mark __attribute__((tls_model("initial-exec")));
 
 static bool membarrier(int command)
 {
@@ -115,34 +107,94 @@ static bool membarrier(int command)
 
 void wq__lock_init(wq__lock *l)
 {
-	atomic_init(&l->word, 0);
-	l->place = &lot[(uintptr_t)l / 64 % LOT_PLACES].place;
+	atomic_init(&l->word, WQ__FREE);
+	atomic_init(&l->inside, 0);
+	atomic_init(&l->owner, WQ__SHARED);
 	l->pauses = wq__cpus() > 1 ? (uint16_t)wq__pauses_for(BACKOFF_NS) : 0;
 	l->barrier = membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED);
 }
 
-static bool try_lock(wq__lock *l)
+void wq__lock_init_own(wq__lock *l)
 {
-	uint32_t free_word = 0;
+	wq__lock_init(l);
+	if (l->barrier) {
+		atomic_init(&l->word, WQ__OWNED);
+		atomic_init(&l->owner, WQ__NOBODY);
+	}
+}
 
-	return atomic_load_explicit(&l->word, memory_order_seq_cst) == 0 &&
-	       atomic_compare_exchange_strong_explicit(&l->word, &free_word, 1,
+/* Whether it is free, as seen by one who waits for the owner to leave, or by others. */
+static bool try_lock(wq__lock *l, bool heir)
+{
+	uint32_t free_word = WQ__FREE;
+
+	if (heir) {
+		/* acquire: pairs with the owner's release */
+		if (atomic_load_explicit(&l->inside, memory_order_acquire))
+			return false;
+		atomic_store_explicit(&l->word, WQ__HELD, memory_order_relaxed);
+		return true;
+	}
+	return atomic_load_explicit(&l->word, memory_order_seq_cst) == WQ__FREE &&
+	       atomic_compare_exchange_strong_explicit(&l->word, &free_word, WQ__HELD,
 	                                               memory_order_acquire, memory_order_relaxed);
 }
 
 /* True: it got the lock. */
-static bool back_off(wq__lock *l)
+static bool back_off(wq__lock *l, bool heir)
 {
 	uint32_t n = l->pauses;
 
 	for (int round = 0; n > 0 && round < BACKOFF_ROUNDS; round++) {
 		for (uint32_t i = 0; i < n; i++)
 			WQ__PAUSE();
-		if (try_lock(l))
+		if (try_lock(l, heir))
 			return true;
 		n = 2 * (uint32_t)l->pauses;
 	}
 	return false;
+}
+
+/*
+ * The owner writes `inside` and then looks whether it still is the owner; here
+ * the owner is changed, and then `inside` is looked at. The barrier between them
+ * is passed by every thread: so either the owner sees that it is none any more, or
+ * it is seen to be inside, and waited for.
+ * True: the caller is the one who has the lock as soon as the owner is out.
+ */
+static bool end_ownership(wq__lock *l)
+{
+	const struct timespec rest = {.tv_nsec = NO_BARRIER_NS};
+	uintptr_t owner = atomic_load_explicit(&l->owner, memory_order_relaxed);
+
+	if (owner == WQ__SHARED ||
+	    !atomic_compare_exchange_strong_explicit(&l->owner, &owner, WQ__SHARED,
+	                                             memory_order_seq_cst, memory_order_relaxed))
+		return false;
+	/* If a filter forbids it by now: no CPU keeps what it stored to itself for so long. */
+	if (!membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED))
+		nanosleep(&rest, NULL);
+	return true;
+}
+
+/* Nobody has used it: this thread is the first, owns it, and holds it now. */
+static bool become_owner(wq__lock *l)
+{
+	uintptr_t owner = WQ__NOBODY;
+
+	return atomic_load_explicit(&l->owner, memory_order_relaxed) == WQ__NOBODY &&
+	       atomic_compare_exchange_strong_explicit(&l->owner, &owner, wq__me(),
+	                                               memory_order_relaxed,
+	                                               memory_order_relaxed) &&
+	       wq__lock_enter(l, wq__me());
+}
+
+/* It went in though it is not the owner any more. */
+void wq__lock_step_back(wq__lock *l)
+{
+	atomic_store_explicit(&l->inside, 0, memory_order_release);
+	atomic_signal_fence(memory_order_seq_cst);
+	wq__lock_wake(wq__lock_place(l));
 }
 
 /*
@@ -155,20 +207,29 @@ static bool back_off(wq__lock *l)
  */
 void wq__lock_slow(wq__lock *l)
 {
+	_Atomic uint32_t *place = wq__lock_place(l);
+
+	if (become_owner(l))
+		return;
+
+	bool heir = end_ownership(l);
+
+	if (heir && try_lock(l, heir))
+		return;
 	for (;;) {
 		/* After sleeping too: the lock may be gone again by the time a sleeper is awake. */
-		if (back_off(l))
+		if (back_off(l, heir))
 			return;
 
-		uint32_t seen = atomic_fetch_or_explicit(l->place, 1, memory_order_seq_cst) | 1;
+		uint32_t seen = atomic_fetch_or_explicit(place, 1, memory_order_seq_cst) | 1;
 		int64_t until = INT64_MAX;
 
 		/* A filter that forbids it from now on leaves looking again after a while. */
 		if (l->barrier && !membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED))
 			until = wq__clock_now() + NO_BARRIER_NS;
-		if (try_lock(l))
+		if (try_lock(l, heir))
 			return;
-		futex_wait(l->place, seen, until);
+		futex_wait(place, seen, until);
 	}
 }
 

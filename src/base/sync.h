@@ -18,7 +18,8 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
-#include <sys/single_threaded.h>
+
+#include "base/compiler.h"
 
 #if defined(__x86_64__) || defined(__i386__)
 #define WQ__PAUSE() __builtin_ia32_pause()
@@ -35,21 +36,36 @@
  * lock move once a turn instead of once an operation.
  *
  * Releasing is a plain store and a look at the lock's place in the parking lot,
- * with no locked instruction between them: that is a quarter of the cost of
- * Add, Get and Done. That those two are not reordered is seen to by the thread
- * that goes to sleep, which makes every CPU of the process pass a barrier
- * (membarrier) between taking the place and its last try. Sleeping is rare and
- * takes microseconds anyway.
+ * with no locked instruction between them. That those two are not reordered is
+ * seen to by the thread that goes to sleep, which makes every CPU of the process
+ * pass a barrier (membarrier) between taking the place and its last try. Sleeping
+ * is rare and takes microseconds anyway.
+ *
+ * Acquiring is a plain store, too, as long as one thread alone has used the lock:
+ * the first one that does owns it, and comes and goes by a word of its own. The
+ * second one ends that for good, by the same barrier. So an event loop with a
+ * queue of its own does not pay for threads that are elsewhere.
+ *
+ *   word  | meaning                      | who moves it on
+ *   ------+------------------------------+-------------------------------------
+ *   OWNED | the owner is in if `inside`  | the second thread, to HELD by itself
+ *   HELD  |                              | the holder
+ *   FREE  |                              | anybody
  *
  * The place is not in the lock, because a lock may be freed as soon as it is
  * free: whoever releases it must not touch it afterwards.
  */
+enum wq__lock_word { WQ__FREE, WQ__HELD, WQ__OWNED };
+
 typedef struct wq__lock {
-	_Atomic uint32_t word; /* A: 0 free, 1 held */
+	_Atomic uint32_t word; /* A */
 	uint16_t pauses;       /* I: pauses in the first back-off; 0: only one CPU, sleep at once */
-	uint16_t barrier;      /* I: 1: membarrier works here; 0: releases carry a barrier */
-	_Atomic uint32_t *place; /* I: in the parking lot */
+	uint8_t barrier;       /* I: 1: membarrier works here; 0: releases carry a barrier */
+	_Atomic uint8_t inside;  /* A: written by the owner alone */
+	_Atomic uintptr_t owner; /* A: wq__me() of a thread, or WQ__NOBODY yet, or WQ__SHARED now */
 } wq__lock;
+
+enum wq__owner { WQ__NOBODY, WQ__SHARED };
 
 /*
  * 0 waiting, 1 set, 2 asleep in the kernel. The setter writes 1 while it holds
@@ -88,7 +104,11 @@ bool wq__thread_start(wq__thread *t, void (*run)(void *arg), void *arg, const ch
 void wq__thread_join(wq__thread *t);
 bool wq__thread_is_me(const wq__thread *t);
 
+/* For a lock that several threads are going to use. */
 void wq__lock_init(wq__lock *l);
+
+/* For one that may well be used by one thread only: the first. */
+void wq__lock_init_own(wq__lock *l);
 
 static inline void wq__parker_init(wq__parker *p)
 {
@@ -119,41 +139,80 @@ void wq__lock_release(wq__lock *l);
 #else
 
 void wq__lock_slow(wq__lock *l);
+void wq__lock_step_back(wq__lock *l);
 void wq__lock_wake(_Atomic uint32_t *place);
 
 /*
- * In a process that has one thread only, an event loop say, nobody is there to
- * be kept out, and the bus need not be locked: as glibc's own mutex does. A
- * thread that is created later sees the word as it is.
+ * Where threads sleep that wait for a lock. A place is odd while somebody may
+ * sleep there, and goes up by one when they are woken, so that nobody falls
+ * asleep on what he saw before that. Locks that share a place wake each other's
+ * sleepers, which then look again. It outlives every lock.
  */
+enum { WQ__LOT_PLACES = 64 };
+
+extern struct wq__lot {
+	_Alignas(64) _Atomic uint32_t place; /* A */
+} wq__lot[WQ__LOT_PLACES] __attribute__((visibility("hidden")));
+
+static inline _Atomic uint32_t *wq__lock_place(const wq__lock *l)
+{
+	return &wq__lot[(uintptr_t)l / 64 % WQ__LOT_PLACES].place;
+}
+
+/* This thread, as a number: no other that lives has the same. */
+extern _Thread_local char wq__mark __attribute__((tls_model("initial-exec"), visibility("hidden")));
+
+static inline uintptr_t wq__me(void)
+{
+	return (uintptr_t)&wq__mark;
+}
+
+/* The owner comes in: true, or somebody else has put an end to that. */
+static inline bool wq__lock_enter(wq__lock *l, uintptr_t me)
+{
+	/* acquire: a thread that ended may have left its number to this one */
+	(void)atomic_load_explicit(&l->inside, memory_order_acquire);
+	atomic_store_explicit(&l->inside, 1, memory_order_relaxed);
+	/* The compiler keeps the order; for the CPU see end_ownership(). */
+	atomic_signal_fence(memory_order_seq_cst);
+	if (wq__likely(atomic_load_explicit(&l->owner, memory_order_relaxed) == me))
+		return true;
+	wq__lock_step_back(l);
+	return false;
+}
+
 static inline void wq__lock_acquire(wq__lock *l)
 {
-	uint32_t free_word = 0;
+	uint32_t free_word = WQ__FREE;
+	uintptr_t me = wq__me();
 
-	if (__libc_single_threaded) {
-		if (atomic_load_explicit(&l->word, memory_order_relaxed) == 0) {
-			atomic_store_explicit(&l->word, 1, memory_order_relaxed);
+	if (atomic_load_explicit(&l->owner, memory_order_relaxed) == me) {
+		if (wq__likely(wq__lock_enter(l, me)))
 			return;
-		}
+		/* acquire: pairs with the release below */
+	} else if (wq__likely(atomic_compare_exchange_strong_explicit(&l->word, &free_word,
+	                                                              WQ__HELD,
+	                                                              memory_order_acquire,
+	                                                              memory_order_relaxed))) {
+		return;
 	}
-	/* acquire: pairs with the release below */
-	if (!atomic_compare_exchange_strong_explicit(&l->word, &free_word, 1, memory_order_acquire,
-	                                             memory_order_relaxed))
-		wq__lock_slow(l);
+	wq__lock_slow(l);
 }
 
 static inline void wq__lock_release(wq__lock *l)
 {
-	_Atomic uint32_t *place = l->place;
+	_Atomic uint32_t *place = wq__lock_place(l);
 
 	/* release: pairs with the acquire of the next holder, who may free the lock */
-	if (l->barrier)
-		atomic_store_explicit(&l->word, 0, memory_order_release);
+	if (atomic_load_explicit(&l->word, memory_order_relaxed) == WQ__OWNED)
+		atomic_store_explicit(&l->inside, 0, memory_order_release);
+	else if (wq__likely(l->barrier))
+		atomic_store_explicit(&l->word, WQ__FREE, memory_order_release);
 	else
-		atomic_exchange_explicit(&l->word, 0, memory_order_seq_cst);
+		atomic_exchange_explicit(&l->word, WQ__FREE, memory_order_seq_cst);
 	/* The compiler keeps the order; for the CPU see wq__lock_slow(). */
 	atomic_signal_fence(memory_order_seq_cst);
-	if (atomic_load_explicit(place, memory_order_seq_cst) & 1)
+	if (wq__unlikely(atomic_load_explicit(place, memory_order_seq_cst) & 1))
 		wq__lock_wake(place);
 }
 

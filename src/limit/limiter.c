@@ -36,7 +36,7 @@ static wq_limiter *make(const wq_allocator *a, const struct wq__limiter_kind *ki
 	l->gives_back = kind->give_back != NULL;
 	l->idle_ns = WQ_NEVER;
 	l->allocator = *a;
-	wq__lock_init(&l->lock);
+	wq__lock_init_own(&l->lock);
 	l->nparts = (uint32_t)nparts;
 	return l;
 }

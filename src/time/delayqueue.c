@@ -60,7 +60,7 @@ int wq_delayqueue_new(wq_delayqueue **out, const wq_delayqueue_options *options)
 	if (!dq)
 		return WQ_ENOMEM;
 	*dq = (wq_delayqueue){.clock = o.clock ? *o.clock : wq__clock_real, .allocator = *a};
-	wq__lock_init(&dq->lock);
+	wq__lock_init_own(&dq->lock);
 	if (wq_heap_new(&dq->heap, a) < 0)
 		goto no_heap;
 	if (dq->clock.watch) {

@@ -630,6 +630,11 @@ void wq__lock_init(wq__lock *l)
 	l->pauses = 0;
 }
 
+void wq__lock_init_own(wq__lock *l)
+{
+	wq__lock_init(l);
+}
+
 void wq__lock_acquire(wq__lock *l)
 {
 	point();

@@ -20,6 +20,7 @@ long __wrap_syscall(long number, ...);
  */
 typedef bool (*doze_fn)(_Atomic uint32_t *word, uint32_t value);
 static _Thread_local doze_fn on_doze;
+static _Thread_local bool no_barrier; /* a filter forbids this thread membarrier(2) */
 
 static long futex(va_list args)
 {
@@ -50,7 +51,7 @@ long __wrap_syscall(long number, ...)
 		unsigned flags = va_arg(args, unsigned);
 		int cpu = va_arg(args, int);
 
-		rc = __real_syscall(number, command, flags, cpu);
+		rc = no_barrier ? -1 : __real_syscall(number, command, flags, cpu);
 	} else { /* gettid */
 		rc = __real_syscall(number);
 	}
@@ -88,16 +89,16 @@ static int64_t count(void *arg)
 
 enum { AS_IT_IS = -1 };
 
-static void contend(int pauses, int barrier)
+static void contend(void (*init)(wq__lock *l), int pauses, int barrier)
 {
 	struct shared s = {.counter = 0};
 	struct actor a[THREADS];
 
-	wq__lock_init(&s.lock);
+	init(&s.lock);
 	if (pauses != AS_IT_IS)
 		s.lock.pauses = (uint16_t)pauses;
 	if (barrier != AS_IT_IS)
-		s.lock.barrier = (uint16_t)barrier;
+		s.lock.barrier = (uint8_t)barrier;
 	for (int i = 0; i < THREADS; i++)
 		actor_start(&a[i], count, &s);
 	for (int i = 0; i < THREADS; i++)
@@ -110,11 +111,14 @@ static void contend(int pauses, int barrier)
 static void lock_keeps_others_out(void **state)
 {
 	(void)state;
-	contend(AS_IT_IS, AS_IT_IS);
-	contend(0, AS_IT_IS); /* as on one CPU: everyone sleeps at once */
-	contend(1, AS_IT_IS);
-	contend(0, 0); /* as on a kernel without membarrier */
-	contend(1, 0);
+	contend(wq__lock_init, AS_IT_IS, AS_IT_IS);
+	contend(wq__lock_init, 0, AS_IT_IS); /* as on one CPU: everyone sleeps at once */
+	contend(wq__lock_init, 1, AS_IT_IS);
+	contend(wq__lock_init, 0, 0); /* as on a kernel without membarrier */
+	contend(wq__lock_init, 1, 0);
+	contend(wq__lock_init_own, AS_IT_IS, AS_IT_IS);
+	contend(wq__lock_init_own, 0, AS_IT_IS);
+	contend(wq__lock_init_own, 1, AS_IT_IS);
 }
 
 static int64_t acquire_and_release(void *arg)
@@ -167,9 +171,9 @@ static void share_a_place(int barrier)
 		wq__lock_init(&both[i]->lock);
 		both[i]->lock.pauses = 0;
 		if (barrier != AS_IT_IS)
-			both[i]->lock.barrier = (uint16_t)barrier;
+			both[i]->lock.barrier = (uint8_t)barrier;
 	}
-	assert_ptr_equal(first->lock.place, second->lock.place);
+	assert_ptr_equal(wq__lock_place(&first->lock), wq__lock_place(&second->lock));
 }
 
 /*
@@ -282,6 +286,137 @@ static void locks_that_share_a_place(void **state)
 		IS(first->wrong + second->wrong, 0);
 		IS(atomic_load(&first->lock.word) + atomic_load(&second->lock.word), 0);
 	}
+}
+
+/* ---- a lock that one thread owns --------------------------------------------- */
+
+static void lock_is_owned_until_it_is_shared(void **state)
+{
+	struct shared s = {.counter = 0};
+	struct actor a;
+
+	(void)state;
+	wq__lock_init_own(&s.lock);
+	if (!s.lock.barrier)
+		skip(); /* this kernel has no membarrier: no lock is owned */
+	for (int i = 0; i < 3; i++) {
+		acquire_and_release(&s);
+		IS(atomic_load(&s.lock.word), WQ__OWNED);
+		IS(atomic_load(&s.lock.inside), 0);
+		assert_true(atomic_load(&s.lock.owner) == wq__me());
+	}
+	actor_start(&a, acquire_and_release, &s);
+	actor_join(&a);
+	for (int i = 0; i < 3; i++) {
+		assert_true(atomic_load(&s.lock.owner) == WQ__SHARED);
+		IS(atomic_load(&s.lock.word), WQ__FREE);
+		acquire_and_release(&s);
+	}
+	IS(s.counter, 7);
+}
+
+/* The second thread sleeps until the owner is out, and others until the second is. */
+static void lock_owner_is_waited_for(void **state)
+{
+	struct shared s = {.counter = 0};
+	struct actor a[THREADS];
+
+	(void)state;
+	wq__lock_init_own(&s.lock);
+	wq__lock_acquire(&s.lock);
+	for (int i = 0; i < THREADS; i++)
+		actor_start(&a[i], acquire_and_release, &s);
+	for (int i = 0; i < THREADS; i++)
+		actor_blocks(&a[i]);
+	IS(s.counter, 0);
+	wq__lock_release(&s.lock);
+	for (int i = 0; i < THREADS; i++)
+		actor_join(&a[i]);
+	IS(s.counter, THREADS);
+	IS(atomic_load(&s.lock.word), WQ__FREE);
+}
+
+static int64_t acquire_without_barrier(void *arg)
+{
+	no_barrier = true;
+	return acquire_and_release(arg);
+}
+
+static void lock_owner_is_waited_for_without_a_barrier(void **state)
+{
+	struct shared s = {.counter = 0};
+	struct actor a;
+
+	(void)state;
+	wq__lock_init_own(&s.lock);
+	wq__lock_acquire(&s.lock);
+	actor_start(&a, acquire_without_barrier, &s);
+	actor_blocks(&a);
+	IS(s.counter, 0);
+	wq__lock_release(&s.lock);
+	actor_join(&a);
+	IS(s.counter, 1);
+}
+
+/*
+ * An owner that comes and goes as fast as it can, and a second thread that comes
+ * once: for each meeting a lock of its own. Without the barrier both are in at
+ * once now and then, and one of them counts for nothing.
+ */
+enum { OWNED_LOCKS = 20000 };
+
+static struct {
+	struct shared s[OWNED_LOCKS];
+	long mine[OWNED_LOCKS]; /* how often the owner was in */
+	_Atomic int at;         /* which one the owner uses; the second one moves it on */
+	char far[64 << 20];     /* see below */
+} owned;
+
+static int64_t come_and_go(void *arg)
+{
+	size_t away = 0;
+	int i;
+
+	(void)arg;
+	while ((i = atomic_load_explicit(&owned.at, memory_order_relaxed)) < OWNED_LOCKS) {
+		struct shared *s = &owned.s[i];
+
+		/* What is stored next waits in the CPU for this line, while loads go on. */
+		away = (away + 4096 * 1031 + 64) % sizeof owned.far;
+		owned.far[away]++;
+		wq__lock_acquire(&s->lock);
+		s->counter++;
+		wq__lock_release(&s->lock);
+		owned.mine[i]++;
+	}
+	return 0;
+}
+
+static void lock_owner_is_not_overlooked(void **state)
+{
+	struct actor a;
+
+	(void)state;
+	for (int i = 0; i < OWNED_LOCKS; i++) {
+		owned.s[i] = (struct shared){.counter = 0};
+		owned.mine[i] = 0;
+		wq__lock_init_own(&owned.s[i].lock);
+	}
+	atomic_store(&owned.at, 0);
+	actor_start(&a, come_and_go, NULL);
+	for (int i = 0; i < OWNED_LOCKS; i++) {
+		struct shared *s = &owned.s[i];
+
+		while (atomic_load(&s->lock.owner) == WQ__NOBODY)
+			sched_yield();
+		wq__lock_acquire(&s->lock);
+		s->counter++;
+		wq__lock_release(&s->lock);
+		atomic_store(&owned.at, i + 1);
+	}
+	actor_join(&a);
+	for (int i = 0; i < OWNED_LOCKS; i++)
+		IS(owned.s[i].counter, owned.mine[i] + 1);
 }
 
 /* ---- the parker ------------------------------------------------------------- */
@@ -398,6 +533,10 @@ int main(void)
 	    cmocka_unit_test(lock_wakes_all_who_sleep_on_it),
 	    cmocka_unit_test(lock_sleeper_is_not_overlooked),
 	    cmocka_unit_test(locks_that_share_a_place),
+	    cmocka_unit_test(lock_is_owned_until_it_is_shared),
+	    cmocka_unit_test(lock_owner_is_waited_for),
+	    cmocka_unit_test(lock_owner_is_waited_for_without_a_barrier),
+	    cmocka_unit_test(lock_owner_is_not_overlooked),
 	    cmocka_unit_test(parker_set_before_it_is_looked_at),
 	    cmocka_unit_test(parker_times_out_not_too_early),
 	    cmocka_unit_test(parker_is_woken),
