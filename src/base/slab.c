@@ -129,22 +129,49 @@ static size_t block_bytes(const wq__slab *s, uint32_t class)
 	return four > BLOCK_SMALL ? four : BLOCK_SMALL;
 }
 
+/* Those that are used again are no spares. */
+static void forget_used_spares(wq__slab *s)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < s->nspares; i++) {
+		struct wq__block *b = s->spares[i];
+
+		b->spare = b->live == 0;
+		if (b->spare)
+			s->spares[n++] = b;
+	}
+	s->nspares = n;
+}
+
+/* A spare block, or NULL: there is none. */
+static struct wq__block *spare_take(wq__slab *s)
+{
+	struct wq__block *b;
+
+	forget_used_spares(s);
+	if (s->nspares == 0)
+		return NULL;
+	b = s->spares[--s->nspares];
+	b->spare = 0;
+	wq__slab_unlist(s, b);
+	s->class_blocks[b->class]--;
+	return b;
+}
+
 static struct wq__block *block_new(wq__slab *s, uint32_t class)
 {
 	size_t bytes = block_bytes(s, class);
-	struct wq__block *b;
+	struct wq__block *b = bytes == BLOCK_SMALL ? spare_take(s) : NULL;
 
-	if (bytes == BLOCK_SMALL && s->nspares > 0) {
-		b = s->spares[--s->nspares];
-		wq__slab_unlist(s, b);
-		s->class_blocks[b->class]--;
-	} else {
+	if (!b) {
 		if (!s->free_number && s->nblocks == s->blocks_cap && !number_grow(s))
 			return NULL;
 		b = wq__alloc(s->allocator, bytes, 64);
 		if (!b)
 			return NULL;
 		b->bytes = bytes;
+		b->spare = 0;
 		b->number = number_take(s);
 		s->blocks[b->number] = b;
 	}
@@ -183,8 +210,10 @@ void *wq__slab_alloc_slow(wq__slab *s, uint32_t class, uint32_t *id)
 
 void wq__slab_emptied(wq__slab *s, struct wq__block *b)
 {
+	if (s->nspares == WQ__SLAB_SPARES)
+		forget_used_spares(s);
 	if (s->nspares < WQ__SLAB_SPARES && b->bytes == BLOCK_SMALL) {
-		b->spare = s->nspares;
+		b->spare = 1;
 		s->spares[s->nspares++] = b;
 	} else {
 		block_free(s, b);

@@ -4,8 +4,9 @@
  * Objects are cut from blocks, one size class to a block. An object's id is
  * its block's number and its offset in units of 8 bytes, so half a table slot
  * names an object and the other half can hold its hash. Blocks go back to the
- * allocator when they are empty, but for a few small ones: a queue that is
- * almost empty would otherwise map and unmap a block for every key.
+ * allocator when they are empty, but for a few small ones, the spares: a queue that
+ * is almost empty would otherwise map and unmap a block for every key. One that is
+ * used again stays among them until its place is needed.
  *
  *   size of the object | classes           | a block holds
  *   -------------------+-------------------+---------------------------------
@@ -43,13 +44,13 @@ struct wq__block {
 	uint32_t freed;  /* offset / 8 of the last freed object; 0: none */
 	uint32_t unit;   /* size of an object / 8 */
 	uint32_t listed; /* is it in the list? */
-	uint32_t spare;  /* its place in spares[] while live is 0 */
+	uint32_t spare;  /* is it in spares[]? */
 	size_t bytes;
 };
 
 typedef struct wq__slab {
 	struct wq__block **blocks; /* by number; free numbers are chained through free_number */
-	struct wq__block *spares[WQ__SLAB_SPARES]; /* empty blocks, still in their classes' lists */
+	struct wq__block *spares[WQ__SLAB_SPARES]; /* were empty; still in their classes' lists */
 	uint32_t nspares;
 	uint32_t nblocks; /* entries of blocks[] in use, holes included */
 	uint32_t blocks_cap;
@@ -71,14 +72,6 @@ void wq__slab_list(wq__slab *s, struct wq__block *b);
 void wq__slab_unlist(wq__slab *s, struct wq__block *b);
 void wq__slab_emptied(wq__slab *s, struct wq__block *b);
 
-static inline void wq__slab_spare_remove(wq__slab *s, struct wq__block *b)
-{
-	struct wq__block *last = s->spares[--s->nspares];
-
-	s->spares[b->spare] = last;
-	last->spare = b->spare;
-}
-
 /* An object of `size` bytes (1 to WQ__SLAB_MAX), aligned to 8, and its id, never 0; or NULL. */
 static inline void *wq__slab_alloc(wq__slab *s, size_t size, uint32_t *id)
 {
@@ -93,8 +86,7 @@ static inline void *wq__slab_alloc(wq__slab *s, size_t size, uint32_t *id)
 	char *object = (char *)b + (size_t)at * 8;
 
 	memcpy(&b->freed, object, sizeof b->freed);
-	if (b->live++ == 0)
-		wq__slab_spare_remove(s, b);
+	b->live++;
 	if (wq__unlikely(!b->freed && b->fresh == b->end))
 		wq__slab_unlist(s, b);
 	*id = b->number << WQ__SLAB_OFFSET_BITS | at;
@@ -117,7 +109,7 @@ static inline void wq__slab_free(wq__slab *s, uint32_t id)
 	b->freed = at;
 	if (wq__unlikely(!b->listed))
 		wq__slab_list(s, b);
-	if (--b->live == 0)
+	if (--b->live == 0 && wq__unlikely(!b->spare))
 		wq__slab_emptied(s, b);
 }
 

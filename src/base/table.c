@@ -66,7 +66,8 @@ static struct wq__page *page_new(wq__table *t, uint32_t total, uint32_t depth)
 	p->cap = total - total / 16 - 3;
 	p->limit = p->cap - p->cap / 8;
 	p->id = id;
-	p->depth = depth;
+	p->depth = (uint16_t)depth;
+	p->floor = (uint16_t)(total / 8);
 	memset(p->slot, 0, ((size_t)total + 1) * 8);
 	return p;
 }
@@ -145,6 +146,7 @@ int wq__table_init(wq__table *t, wq__slab *slab, const wq_allocator *a)
 		wq__free(a, t->dir, sizeof(struct wq__dirent));
 		return -1;
 	}
+	p->floor = 0;
 	t->first = p;
 	page_attach(t, 0, p);
 	return 0;
@@ -372,25 +374,22 @@ static wq__cold void start_again(wq__table *t)
 	page_attach(t, 0, t->first);
 }
 
-void wq__table_remove(wq__table *t, wq__place at)
+/* Those behind it move up, but none before its home. */
+void wq__table_close_gap(struct wq__page *p, uint32_t gap)
 {
-	struct wq__page *p = at.page;
-	uint32_t i = at.index, hash = (uint32_t)(p->slot[i] >> 32);
+	while (p->slot[gap + 1] && page_home(p, (uint32_t)(p->slot[gap + 1] >> 32)) <= gap) {
+		p->slot[gap] = p->slot[gap + 1];
+		gap++;
+	}
+	p->slot[gap] = 0;
+}
 
-	/* Those behind it move up, but none before its home. */
-	while (p->slot[i + 1] && page_home(p, (uint32_t)(p->slot[i + 1] >> 32)) <= i) {
-		p->slot[i] = p->slot[i + 1];
-		i++;
-	}
-	p->slot[i] = 0;
-	p->n--;
-	t->n--;
-	if (wq__unlikely(p->n < p->total / 8 && p->n % 8 == 0)) {
-		if (p->depth > 0)
-			try_merge(t, hash, p);
-		if (t->n == 0 && t->npages == 1)
-			start_again(t);
-	}
+void wq__table_shrink(wq__table *t, uint32_t hash, struct wq__page *p)
+{
+	if (p->depth > 0)
+		try_merge(t, hash, p);
+	if (t->n == 0 && t->npages == 1)
+		start_again(t);
 }
 
 wq__iter wq__table_iter(const wq__table *t, uint64_t from)

@@ -31,7 +31,8 @@ struct wq__page {
 	uint32_t cap;   /* hashes are spread over slots 0 to cap - 1 ... */
 	uint32_t total; /* ... and may overflow up to this; slot[total] is always 0 */
 	uint32_t id;    /* its own, in the slab */
-	uint32_t depth; /* bits of the prefix that it covers */
+	uint16_t depth; /* bits of the prefix that it covers */
+	uint16_t floor; /* less than this: look whether it can be merged; 0: it is the first page */
 	uint64_t slot[];
 };
 
@@ -136,8 +137,23 @@ static inline int wq__table_insert(wq__table *t, wq__place at, uint64_t slot)
 	return wq__table_insert_slow(t, slot);
 }
 
+void wq__table_close_gap(struct wq__page *p, uint32_t gap);
+void wq__table_shrink(wq__table *t, uint32_t hash, struct wq__page *p);
+
 /* Takes the slot out. May merge pages and give memory back; never allocates. */
-void wq__table_remove(wq__table *t, wq__place at);
+static inline void wq__table_remove(wq__table *t, wq__place at)
+{
+	struct wq__page *p = at.page;
+	uint32_t hash = (uint32_t)(p->slot[at.index] >> 32);
+
+	p->slot[at.index] = 0;
+	p->n--;
+	t->n--;
+	if (p->slot[at.index + 1])
+		wq__table_close_gap(p, at.index);
+	if (wq__unlikely(p->n < p->floor && p->n % 8 == 0))
+		wq__table_shrink(t, hash, p);
+}
 
 /* Goes through the slots in their order. Valid until the table changes. */
 typedef struct wq__iter {

@@ -50,15 +50,15 @@ static int add_known(struct wq__memory *m, struct wq__entry *e, uint32_t id, int
 	return WQ_QUEUED;
 }
 
-static int add_new(struct wq__memory *m, wq__place at, uint32_t hash, const void *key, size_t len,
-                   uint32_t reminder, int64_t *when)
+static wq__forced int add_new(struct wq__memory *m, bool plain, wq__place at, uint32_t hash,
+                              const void *key, size_t len, uint32_t reminder, int64_t *when)
 {
 	struct wq__entry *e;
 	uint32_t id;
 
-	if (wq__full(m))
+	if (!plain && wq__full(m))
 		return WQ_EFULL;
-	e = wq__slab_alloc(&m->slab, wq__entry_size(len, m->room), &id);
+	e = wq__slab_alloc(&m->slab, wq__entry_size(len, plain ? 0 : m->room), &id);
 	if (wq__unlikely(!e))
 		return WQ_ENOMEM;
 	if (wq__unlikely(wq__table_insert(&m->table, at, (uint64_t)hash << 32 | id) < 0)) {
@@ -67,6 +67,10 @@ static int add_new(struct wq__memory *m, wq__place at, uint32_t hash, const void
 	}
 	wq__entry_init(e, hash, key, len);
 	e->added_ns = stamp(m, when);
+	if (plain) {
+		wq__ready_push(m, plain, e, id, WQ_TAIL);
+		return WQ_QUEUED;
+	}
 	/* What is behind the order's and the limiter's is written before it is read. */
 	if (wq__unlikely(m->meter_at > 0))
 		memset((char *)e + wq__entry_room_offset(len), 0, m->meter_at);
@@ -77,7 +81,7 @@ static int add_new(struct wq__memory *m, wq__place at, uint32_t hash, const void
 	if (wq__unlikely(m->due_left))
 		wq__line_up(m, e, id, *when);
 	else
-		wq__ready_push(m, e, id, WQ_TAIL);
+		wq__ready_push(m, plain, e, id, WQ_TAIL);
 	return WQ_QUEUED;
 }
 
@@ -112,11 +116,11 @@ static wq__cold int amid_burst(struct wq__memory *m, const struct wq__entry *e, 
 }
 
 /* One look-up; another one if keys have come due, which may have changed everything. */
-static inline int add_locked(struct wq__memory *m, uint32_t hash, const void *key, size_t len,
-                             int64_t *when, bool timed)
+static wq__forced int add_locked(struct wq__memory *m, bool plain, uint32_t hash, const void *key,
+                                 size_t len, int64_t *when, bool timed)
 {
 	for (;; timed = false) {
-		if (wq__unlikely(m->flags & WQ__SHUT))
+		if (wq__unlikely(wq__flags_of(m, plain) & WQ__SHUT))
 			return WQ_ESHUTDOWN;
 
 		wq__place at = wq__table_seek(&m->table, (uint64_t)hash << 32);
@@ -130,7 +134,7 @@ static inline int add_locked(struct wq__memory *m, uint32_t hash, const void *ke
 
 			if (!wq__entry_is(same, key, len))
 				continue;
-			if (wq__likely(!wq__entry_apart(same))) {
+			if (plain || wq__likely(!wq__entry_apart(same))) {
 				e = same;
 				break;
 			}
@@ -141,7 +145,7 @@ static inline int add_locked(struct wq__memory *m, uint32_t hash, const void *ke
 			*when = wq__tick(m);
 			continue;
 		}
-		if (wq__unlikely(m->due_left)) {
+		if (!plain && wq__unlikely(m->due_left)) {
 			int rc = amid_burst(m, e, reminder, when);
 
 			if (rc == WQ_MERGED)
@@ -150,10 +154,10 @@ static inline int add_locked(struct wq__memory *m, uint32_t hash, const void *ke
 				continue;
 		}
 		if (!e)
-			return add_new(m, at, hash, key, len, reminder, when);
+			return add_new(m, plain, at, hash, key, len, reminder, when);
 		if (WQ__BUG(TWO_WORKERS) && wq__entry_state(e) == WQ_STATE_RUNNING) {
 			m->nrunning--;
-			wq__ready_push(m, e, (uint32_t)slot, WQ_TAIL);
+			wq__ready_push(m, plain, e, (uint32_t)slot, WQ_TAIL);
 			return WQ_QUEUED;
 		}
 		return add_known(m, e, (uint32_t)slot, when);
@@ -163,7 +167,7 @@ static inline int add_locked(struct wq__memory *m, uint32_t hash, const void *ke
 /* All that is due at `now` is in line already: the lock is not let go of. */
 int wq__add_at(struct wq__memory *m, uint32_t hash, const void *key, size_t len, int64_t now)
 {
-	return add_locked(m, hash, key, len, &now, false);
+	return add_locked(m, false, hash, key, len, &now, false);
 }
 
 /* The same for a key that is there. */
@@ -172,18 +176,15 @@ int wq__add_known_at(struct wq__memory *m, struct wq__entry *e, uint32_t id, int
 	return add_known(m, e, id, &now);
 }
 
-int wq__mem_add(void *state, const void *key, size_t len)
+/* The lock is held, and let go of. */
+static wq__apart int add_special(struct wq__memory *m, uint32_t hash, const void *key, size_t len)
 {
-	struct wq__memory *m = state;
-	struct wq__wakes wakes = {.n = 0};
+	struct wq__wakes wakes;
 	struct wq__waiter *w = NULL;
-	uint32_t hash = wq__hash_of(m, key, len);
 	int64_t when = UNKNOWN;
+	int rc = wq__metered(m, add_locked(m, false, hash, key, len, &when, m->flags & WQ__TIMED));
 
-	wq__lock_acquire(&m->lock);
-
-	int rc = wq__metered(m, add_locked(m, hash, key, len, &when, m->flags & WQ__TIMED));
-
+	wakes.n = 0;
 	/* A time is known for sure only where keys may have come due. */
 	if (wq__unlikely(m->flags & WQ__TIMED || m->due_left))
 		wq__pick_many(m, &wakes);
@@ -192,6 +193,26 @@ int wq__mem_add(void *state, const void *key, size_t len)
 	wq__lock_release(&m->lock);
 	wq__wake(w);
 	wq__wake_many(&wakes);
+	return rc;
+}
+
+int wq__mem_add(void *state, const void *key, size_t len)
+{
+	struct wq__memory *m = state;
+	struct wq__waiter *w = NULL;
+	uint32_t hash = wq__hash_of(m, key, len);
+	int64_t when = UNKNOWN;
+
+	wq__lock_acquire(&m->lock);
+	if (!wq__plain(m))
+		return add_special(m, hash, key, len);
+
+	int rc = add_locked(m, true, hash, key, len, &when, false);
+
+	if (rc == WQ_QUEUED && !WQ__BUG(ADD_NO_WAKE))
+		w = wq__pick(m);
+	wq__lock_release(&m->lock);
+	wq__wake(w);
 	return rc;
 }
 
@@ -222,22 +243,26 @@ static void hash_batch(const struct wq__memory *m, const wq_key *keys, size_t n,
 			hash[i] = wq__hash_of(m, keys[i].key, keys[i].len);
 }
 
-static int add_batch(struct wq__memory *m, const wq_key *keys, size_t n, const uint32_t *hash,
-                     int *outcomes)
+static wq__forced int add_batch(struct wq__memory *m, bool plain, const wq_key *keys, size_t n,
+                                const uint32_t *hash, int *outcomes)
 {
 	int64_t when = UNKNOWN;
 	int accepted = 0;
 
 	for (size_t i = 0; i < n; i++) {
-		int rc = check_key(&keys[i]);
+		const wq_key *k = &keys[i];
+		int rc = check_key(k);
 
 		/* Ask for the memory of the next few look-ups at once, instead of one after another. */
 		if (i % AHEAD == 0)
 			for (size_t j = i; j < n && j < i + AHEAD; j++)
 				wq__table_prefetch(&m->table, hash[j]);
-		if (rc == WQ_OK)
-			rc = wq__metered(m, add_locked(m, hash[i], keys[i].key, keys[i].len, &when,
-			                               m->flags & WQ__TIMED));
+		if (rc == WQ_OK) {
+			rc = add_locked(m, plain, hash[i], k->key, k->len, &when,
+			                wq__flags_of(m, plain) & WQ__TIMED);
+			if (!plain)
+				wq__metered(m, rc);
+		}
 		accepted += rc > 0;
 		if (outcomes)
 			outcomes[i] = rc;
@@ -259,8 +284,10 @@ int wq__mem_add_many(void *state, const wq_key *keys, size_t n, int *outcomes)
 		wq__lock_acquire(&m->lock);
 		if (done > 0)
 			m->inside--;
-		accepted +=
-		    add_batch(m, keys + done, batch, hash, outcomes ? outcomes + done : NULL);
+		int *told = outcomes ? outcomes + done : NULL;
+
+		accepted += wq__plain(m) ? add_batch(m, true, keys + done, batch, hash, told)
+		                         : add_batch(m, false, keys + done, batch, hash, told);
 		done += batch;
 		if (done < n)
 			m->inside++;

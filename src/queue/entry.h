@@ -102,6 +102,28 @@ static inline int wq__entry_absent(const struct wq__entry *e)
 	return !(e->bits & WQ__PUBLIC);
 }
 
+/* Keys of common lengths are copied by words, which may overlap. */
+static inline void wq__entry_set_key(struct wq__entry *e, const void *key, size_t len)
+{
+	const char *from = key;
+	uint64_t head[2], tail[2];
+
+	if (wq__likely(len >= 16 && len <= 32)) {
+		memcpy(head, from, sizeof head);
+		memcpy(tail, from + len - sizeof tail, sizeof tail);
+		memcpy(e->key, head, sizeof head);
+		memcpy(e->key + len - sizeof tail, tail, sizeof tail);
+	} else if (len >= 8 && len < 16) {
+		memcpy(head, from, sizeof head[0]);
+		memcpy(tail, from + len - sizeof tail[0], sizeof tail[0]);
+		memcpy(e->key, head, sizeof head[0]);
+		memcpy(e->key + len - sizeof tail[0], tail, sizeof tail[0]);
+	} else if (len > 0) {
+		memcpy(e->key, key, len);
+	}
+	e->key[len] = '\0';
+}
+
 /* A new key without state or failures. */
 static inline void wq__entry_init(struct wq__entry *e, uint32_t hash, const void *key, size_t len)
 {
@@ -110,9 +132,7 @@ static inline void wq__entry_init(struct wq__entry *e, uint32_t hash, const void
 	e->bits = len >> 16 ? WQ__LEN_HIGH : 0;
 	e->failures_high = 0;
 	e->failures_low = 0;
-	if (len > 0)
-		memcpy(e->key, key, len);
-	e->key[len] = '\0';
+	wq__entry_set_key(e, key, len);
 }
 
 /* Keys of common lengths are compared by words, which may overlap. */

@@ -52,7 +52,7 @@ static inline void scout_on(struct wq__memory *m)
 	}
 }
 
-static inline uint32_t pop_fifo(struct wq__memory *m)
+static wq__forced uint32_t pop_fifo(struct wq__memory *m)
 {
 	uint32_t id = m->head;
 
@@ -84,26 +84,26 @@ static uint32_t pop_order(struct wq__memory *m)
 }
 
 /* Hand out the next ready key; there is one. */
-static inline void take(struct wq__memory *m, wq_item *item, size_t item_size)
+static wq__forced void take(struct wq__memory *m, bool plain, wq_item *item, size_t item_size)
 {
 	uint32_t id;
 	struct wq__entry *e;
 
-	if (wq__unlikely(m->flags & WQ__ORDERED)) {
+	if (wq__unlikely(wq__flags_of(m, plain) & WQ__ORDERED)) {
 		id = pop_order(m);
 		e = wq__entry_at(m, id);
 	} else {
 		id = pop_fifo(m);
 		e = wq__entry_at(m, id);
 	}
-	if (wq__unlikely(e->bits & WQ__BESIDE))
+	if (!plain && wq__unlikely(e->bits & WQ__BESIDE))
 		wq__merge_reminder(m, e);
 	m->nready--;
 	m->nrunning++;
-	wq__entry_set_state(e, WQ_STATE_RUNNING | (e->bits & WQ__BESIDE));
+	wq__entry_set_state(e, WQ_STATE_RUNNING | (plain ? 0 : e->bits & WQ__BESIDE));
 	e->u.hold.token = ++m->token;
 	e->u.hold.since_ns = e->added_ns;
-	if (wq__unlikely(m->flags & WQ__METERED))
+	if (wq__unlikely(wq__flags_of(m, plain) & WQ__METERED))
 		wq__meter_start(m, e, id);
 	if (wq__unlikely(m->token % WQ__SAMPLE == 0))
 		wq__sample_begin(m);
@@ -116,7 +116,7 @@ static inline void take(struct wq__memory *m, wq_item *item, size_t item_size)
 	    .owner = m,
 	    .slot = (uint64_t)e->hash << 32 | id,
 	};
-	if (wq__unlikely(m->flags & WQ__ASKS))
+	if (wq__unlikely(wq__flags_of(m, plain) & WQ__ASKS))
 		item->attempts = wq__requeues_of(m, e) + 1;
 	if (wq__unlikely(item_size > sizeof *item))
 		memset(item + 1, 0, item_size - sizeof *item);
@@ -157,20 +157,22 @@ static struct wq__entry *catch_up(struct wq__memory *m, const wq_item *item, wq_
 }
 
 /* The hold ends: WQ_OK, WQ_QUEUED or WQ_WAITING. What is due has been seen to. */
-static inline __attribute__((always_inline)) int end_hold(struct wq__memory *m, const wq_item *item,
-                                                          struct wq__entry *e, wq__place at)
+static wq__forced int end_hold(struct wq__memory *m, bool plain, const wq_item *item,
+                               struct wq__entry *e, wq__place at)
 {
 	uint32_t id = (uint32_t)item->slot;
+	uint32_t watched =
+	    WQ__WATCHED | WQ__PATIENT | (WQ__BUG(GATE_NOT_WOKEN) ? 0u : (uint32_t)WQ__GATED);
 	int rc = WQ_OK;
 
-	if (wq__unlikely(m->flags & WQ__METERED))
+	if (wq__unlikely(wq__flags_of(m, plain) & WQ__METERED))
 		wq__meter_end(m, e, true);
 	m->nrunning--;
 	if (wq__unlikely(e->bits & WQ_STATE_DIRTY)) {
 		m->ndirty--;
 		if (!WQ__BUG(LOST_READD) &&
 		    !(WQ__BUG(SHUTDOWN_DROPS_DIRTY) && m->flags & WQ__SHUT)) {
-			wq__ready_push(m, e, id, WQ_TAIL);
+			wq__ready_push(m, plain, e, id, WQ_TAIL);
 			rc = WQ_QUEUED;
 		}
 	} else if (wq__unlikely(e->bits & WQ_STATE_WAITING)) {
@@ -183,8 +185,7 @@ static inline __attribute__((always_inline)) int end_hold(struct wq__memory *m, 
 		wq__table_remove(&m->table, at);
 		wq__slab_free(&m->slab, id);
 	}
-	if (wq__unlikely(m->flags &
-	                 (WQ__WATCHED | WQ__PATIENT | (WQ__BUG(GATE_NOT_WOKEN) ? 0 : WQ__GATED))))
+	if (wq__unlikely(wq__flags_of(m, plain) & watched))
 		wq__watch_hold_end(m, id, WQ__ENDED, rc != WQ_QUEUED);
 	return rc;
 }
@@ -198,7 +199,7 @@ static wq__cold int stale(struct wq__memory *m, int why)
 }
 
 /* The same, or an error. */
-static inline int done_locked(struct wq__memory *m, const wq_item *item)
+static wq__forced int done_locked(struct wq__memory *m, bool plain, const wq_item *item)
 {
 	wq__place at;
 	int rc;
@@ -208,13 +209,18 @@ static inline int done_locked(struct wq__memory *m, const wq_item *item)
 		return stale(m, rc);
 	if (wq__unlikely(item->token == m->sample))
 		wq__sample_end(m);
-	if (wq__unlikely(m->flags & WQ__TIMED) &&
+	if (wq__unlikely(wq__flags_of(m, plain) & WQ__TIMED) &&
 	    (m->flags & WQ__WATCHED || e->bits & COMES_BACK)) {
 		e = catch_up(m, item, &at, &rc);
 		if (!e)
 			return stale(m, rc);
 	}
-	return end_hold(m, item, e, at);
+	return end_hold(m, plain, item, e, at);
+}
+
+static wq__apart int done_special(struct wq__memory *m, const wq_item *item)
+{
+	return done_locked(m, false, item);
 }
 
 /* ---- for turn.c and remember.c ------------------------------------------- */
@@ -237,17 +243,17 @@ int wq__end_hold(struct wq__memory *m, const wq_item *item, struct wq__entry *e)
 	if (item->token == m->sample)
 		wq__sample_end(m);
 	wq__table_find(&m->table, item->slot, &at);
-	return end_hold(m, item, e, at);
+	return end_hold(m, false, item, e, at);
 }
 
 int wq__done(struct wq__memory *m, const wq_item *item)
 {
-	return done_locked(m, item);
+	return done_special(m, item);
 }
 
 void wq__take(struct wq__memory *m, wq_item *item)
 {
-	take(m, item, sizeof *item);
+	take(m, false, item, sizeof *item);
 }
 
 /*
@@ -290,7 +296,7 @@ static inline int get_one(struct wq__memory *m, wq_item *item, int64_t deadline_
 	if (m->nready == 0)
 		rc = wq__await_ready(m, deadline_ns, NULL, 0);
 	if (wq__likely(rc == WQ_OK))
-		take(m, item, sizeof *item);
+		take(m, false, item, sizeof *item);
 	return rc;
 }
 
@@ -305,13 +311,12 @@ static wq__cold int get_one_timed(struct wq__memory *m, wq_item *item, int64_t d
 	return rc;
 }
 
-int wq__mem_get(void *state, wq_item *item, int64_t deadline_ns)
+/* The lock is held, and let go of. */
+static wq__apart int get_special(struct wq__memory *m, wq_item *item, int64_t deadline_ns)
 {
-	struct wq__memory *m = state;
-	struct wq__waiter *w = NULL;
+	struct wq__waiter *w;
 	int rc;
 
-	wq__lock_acquire(&m->lock);
 	if (wq__unlikely(m->flags & WQ__TIMED) && m->flags & WQ__METERED)
 		rc = get_one_timed(m, item, deadline_ns);
 	else
@@ -322,6 +327,28 @@ int wq__mem_get(void *state, wq_item *item, int64_t deadline_ns)
 	return rc;
 }
 
+/* The lock is held, and let go of. A key is ready. */
+static wq__forced int get_plain(struct wq__memory *m, wq_item *item)
+{
+	struct wq__waiter *w;
+
+	take(m, true, item, sizeof *item);
+	w = pass_on(m, WQ_OK);
+	wq__lock_release(&m->lock);
+	wq__wake(w);
+	return WQ_OK;
+}
+
+int wq__mem_get(void *state, wq_item *item, int64_t deadline_ns)
+{
+	struct wq__memory *m = state;
+
+	wq__lock_acquire(&m->lock);
+	if (wq__plain(m) && wq__likely(m->nready > 0))
+		return get_plain(m, item);
+	return get_special(m, item, deadline_ns);
+}
+
 int wq__mem_done(void *state, const wq_item *item)
 {
 	struct wq__memory *m = state;
@@ -329,7 +356,7 @@ int wq__mem_done(void *state, const wq_item *item)
 
 	wq__lock_acquire(&m->lock);
 
-	int rc = done_locked(m, item);
+	int rc = wq__plain(m) ? done_locked(m, true, item) : done_special(m, item);
 
 	if (rc != WQ_OK && !WQ__BUG(READD_NO_WAKE))
 		w = wq__pick(m);
@@ -338,28 +365,40 @@ int wq__mem_done(void *state, const wq_item *item)
 	return rc;
 }
 
-int wq__mem_next(void *state, wq_item *item, int64_t deadline_ns)
+/* The lock is held, and let go of. */
+static wq__apart int next_special(struct wq__memory *m, wq_item *item, int64_t deadline_ns)
 {
-	struct wq__memory *m = state;
 	struct wq__waiter *w = NULL;
 
-	wq__lock_acquire(&m->lock);
 	wq__keep_time(m);
 
-	int rc = done_locked(m, item);
+	int rc = done_special(m, item);
 
 	if (wq__likely(rc >= 0)) {
-		rc = WQ_OK;
-		before_pop(m);
-		if (m->nready == 0)
-			rc = wq__await_ready(m, deadline_ns, NULL, 0);
-		if (wq__likely(rc == WQ_OK))
-			take(m, item, sizeof *item);
+		rc = get_one(m, item, deadline_ns);
 		w = pass_on(m, rc);
 	}
 	wq__let_time_go(m);
 	wq__lock_release(&m->lock);
 	wq__wake(w);
+	return rc;
+}
+
+int wq__mem_next(void *state, wq_item *item, int64_t deadline_ns)
+{
+	struct wq__memory *m = state;
+
+	wq__lock_acquire(&m->lock);
+	if (!wq__plain(m))
+		return next_special(m, item, deadline_ns);
+
+	int rc = done_locked(m, true, item);
+
+	if (wq__likely(rc >= 0 && m->nready > 0))
+		return get_plain(m, item);
+	if (rc >= 0)
+		return get_special(m, item, deadline_ns);
+	wq__lock_release(&m->lock);
 	return rc;
 }
 
@@ -374,7 +413,10 @@ static int take_many(struct wq__memory *m, wq_item *items, size_t item_size, siz
 	size_t n = 0;
 
 	while (n < max && (m->nready > 0 || wq__ready(m))) {
-		take(m, item_at(items, item_size, n), item_size);
+		if (wq__plain(m))
+			take(m, true, item_at(items, item_size, n), item_size);
+		else
+			take(m, false, item_at(items, item_size, n), item_size);
 		if (++n % WQ__HOLD_MAX == 0 && n < max)
 			wq__breathe(m);
 	}
@@ -401,7 +443,8 @@ static int done_some(struct wq__memory *m, const wq_item *items, size_t item_siz
 		if (i % AHEAD == 0)
 			prefetch_slots(m, items, item_size, i, n);
 
-		int rc = done_locked(m, item_at(items, item_size, i));
+		const wq_item *item = item_at(items, item_size, i);
+		int rc = wq__plain(m) ? done_locked(m, true, item) : done_special(m, item);
 
 		if (outcomes)
 			outcomes[i] = rc;
@@ -503,7 +546,7 @@ static int requeue_locked(struct wq__memory *m, const wq_item *item, enum wq_whe
 		wq__unwait(m, e);
 	m->nrunning--;
 	e->added_ns = e->u.hold.since_ns;
-	wq__ready_push(m, e, (uint32_t)item->slot, where);
+	wq__ready_push(m, false, e, (uint32_t)item->slot, where);
 	if (m->flags & WQ__WATCHED)
 		wq__watch_hold_end(m, (uint32_t)item->slot, WQ__GIVEN_BACK, false);
 	return WQ_QUEUED;

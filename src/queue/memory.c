@@ -60,7 +60,7 @@ static int mem_open(wq *q, const wq_options *o, void **state)
 	if (!m)
 		return WQ_ENOMEM;
 	memset(m, 0, sizeof *m);
-	wq__lock_init(&m->lock);
+	wq__lock_init_own(&m->lock);
 	m->allocator = *o->allocator;
 	m->clock = *o->clock;
 	if (m->clock.now != wq__clock_real.now || o->name)
@@ -82,6 +82,8 @@ static int mem_open(wq *q, const wq_options *o, void **state)
 		m->flags |= WQ__ASKS;
 	m->max_attempts = o->max_attempts;
 	m->max_keys = o->max_keys;
+	if (m->room > 0 || m->max_keys > 0)
+		m->flags |= WQ__EXTRA;
 	m->width = UINT32_MAX;
 	/* Later than every token of an older queue that may have stood at the same address. */
 	m->token = (uint64_t)wq__clock_now() << 4;

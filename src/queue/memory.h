@@ -79,6 +79,7 @@ enum wq__flags {
 	WQ__TICKING = 2048, /* and does so on the real clock */
 	WQ__WITHIN = 4096,  /* copies that wait may have a latest time */
 	WQ__KEEPS = 8192,   /* this hold of the lock asks for the time once, as it is metered */
+	WQ__EXTRA = 16384,  /* keys have room behind them, or there is a bound to their number */
 };
 
 struct wq__memory {
@@ -262,6 +263,23 @@ void wq__fd_due(struct wq__memory *m);
 
 /* ---- small things that several files need, lock held --------------------- */
 
+/*
+ * Most queues have no flag at any time: no name, no order of their own, nothing that
+ * waits. The calls that matter most look at the flags once and have their code
+ * twice, the second time with `plain` for a constant: the same functions, in which
+ * all questions about flags are answered.
+ */
+static inline bool wq__plain(const struct wq__memory *m)
+{
+	return wq__likely(m->flags == 0);
+}
+
+/* The flags, where they are not known to be none. */
+static wq__forced uint32_t wq__flags_of(const struct wq__memory *m, bool plain)
+{
+	return plain ? 0 : m->flags;
+}
+
 static inline int64_t wq__now(const struct wq__memory *m)
 {
 	if (wq__unlikely(m->flags & WQ__KEEPS))
@@ -386,14 +404,14 @@ static inline bool wq__idle(const struct wq__memory *m)
  * Put a key in line. It counts as ready from now on; whoever calls this calls
  * wq__pick() before it unlocks.
  */
-static inline void wq__ready_push(struct wq__memory *m, struct wq__entry *e, uint32_t id,
-                                  enum wq_where where)
+static wq__forced void wq__ready_push(struct wq__memory *m, bool plain, struct wq__entry *e,
+                                      uint32_t id, enum wq_where where)
 {
 	if (WQ__BUG(PUSH_TO_HEAD))
 		where = WQ_HEAD;
-	wq__entry_set_state(e, WQ_STATE_QUEUED | (e->bits & WQ__BESIDE));
+	wq__entry_set_state(e, WQ_STATE_QUEUED | (plain ? 0 : e->bits & WQ__BESIDE));
 	m->nready++;
-	if (wq__unlikely(m->flags & (WQ__ORDERED | WQ__FD))) {
+	if (wq__unlikely(wq__flags_of(m, plain) & (WQ__ORDERED | WQ__FD))) {
 		if (m->flags & WQ__FD)
 			wq__fd_signal(m);
 		if (m->flags & WQ__ORDERED) {
