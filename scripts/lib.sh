@@ -32,6 +32,7 @@ have() {
 	libc) has_header stdio.h ;;
 	libev) has_header ev.h ;;
 	libuv) has_header uv.h ;;
+	glib) pkg-config --exists glib-2.0 2>/dev/null ;;
 	cmocka) pkg-config --exists cmocka 2>/dev/null ;;
 	libmicrohttpd) pkg-config --exists libmicrohttpd 2>/dev/null ;;
 	selenium) /usr/bin/python3 -c "import selenium" 2>/dev/null ;; # of the system, whichever python3 comes first
@@ -56,6 +57,7 @@ package_of() {
 	selenium) echo python3-selenium ;;
 	libev) echo libev-dev ;;
 	libuv) echo libuv1-dev ;;
+	glib) echo libglib2.0-dev ;;
 	go) echo golang-go ;;
 	clang-rt) echo "libclang-rt-$(clang -dumpversion | cut -d. -f1)-dev" ;;
 	nm | readelf) echo binutils ;;
