@@ -59,6 +59,7 @@ package_of() {
 	libuv) echo libuv1-dev ;;
 	glib) echo libglib2.0-dev ;;
 	go) echo golang-go ;;
+	cargo) echo cargo-web ;; # the one that is kept up to date
 	clang-rt) echo "libclang-rt-$(clang -dumpversion | cut -d. -f1)-dev" ;;
 	nm | readelf) echo binutils ;;
 	script) echo bsdutils ;;
