@@ -4,6 +4,8 @@
  *   wake_idle, wake_busy   from the push to the worker's return from its pop, when the
  *                          thread that pushed then sleeps, or works
  *   waiters@W              wake_idle_p50 with W threads that wait for the key
+ *   second_start           two keys for two sleeping workers whose handlers take 100 µs: from
+ *                          the first push to the start of the second handler
  */
 #include "peer.h"
 
@@ -76,6 +78,72 @@ static void wake_run(const void *arg, double *values)
 	free(took);
 }
 
+/* ---- the second worker ----------------------------------------------------- */
+
+enum { WORKERS = 2, HANDLER_NS = 100000 };
+
+struct handlers {
+	GAsyncQueue *q, *finished;
+	_Atomic uint32_t started; /* A: relaxed, it only gives each handler its place */
+	_Atomic uint32_t ended;   /* A: acq_rel, the last one sees both places */
+	int64_t start_ns[WORKERS];
+};
+
+static gpointer handle_keys(gpointer arg)
+{
+	struct handlers *h = arg;
+	gpointer key;
+
+	while ((key = g_async_queue_pop(h->q)) != peer_over) {
+		int64_t now = bench_now();
+		uint32_t at = atomic_fetch_add_explicit(&h->started, 1, memory_order_relaxed);
+
+		h->start_ns[at % WORKERS] = now;
+		bench_spin(HANDLER_NS);
+		if (atomic_fetch_add_explicit(&h->ended, 1, memory_order_acq_rel) % WORKERS ==
+		    WORKERS - 1)
+			g_async_queue_push(h->finished, key);
+	}
+	return NULL;
+}
+
+static double start_two(struct handlers *h)
+{
+	int64_t start = bench_now();
+
+	for (size_t i = 0; i < WORKERS; i++)
+		g_async_queue_push(h->q, peer_key(bench_pool(), i));
+	/* Asleep: with two CPUs both belong to the handlers now. */
+	g_async_queue_pop(h->finished);
+	return (double)(MAX(h->start_ns[0], h->start_ns[1]) - start);
+}
+
+static void second_run(const void *arg, double *values)
+{
+	struct handlers h = {.q = g_async_queue_new(), .finished = g_async_queue_new()};
+	size_t n = bench_sizes.wakes / 2;
+	double *took = bench_alloc(n, sizeof *took);
+	GThread *threads[WORKERS];
+
+	(void)arg;
+	bench_pool();
+	for (int i = 0; i < WORKERS; i++)
+		threads[i] = g_thread_new(NULL, handle_keys, &h);
+	for (size_t i = 0; i < n; i++) {
+		bench_spin(bench_sizes.rest_ns);
+		took[i] = start_two(&h);
+	}
+	for (int i = 0; i < WORKERS; i++)
+		g_async_queue_push(h.q, peer_over);
+	for (int i = 0; i < WORKERS; i++)
+		g_thread_join(threads[i]);
+	bench_check(atomic_load(&h.ended) == n * WORKERS, "second_start: a key was lost");
+	g_async_queue_unref(h.q);
+	g_async_queue_unref(h.finished);
+	values[0] = bench_percentile(took, n, 0.5);
+	free(took);
+}
+
 /* ---- the rows -------------------------------------------------------------- */
 
 #define WAITERS(n_)                                                                                \
@@ -85,6 +153,7 @@ static void wake_run(const void *arg, double *values)
 	}
 
 static const struct peer_group groups[] = {
+    {.names = {"second_start"}, .unit = "ns", .run = second_run},
     {
 	.names = {"wake_idle_p50", "wake_idle_p99"},
 	.unit = "ns",
