@@ -4,16 +4,13 @@
  * has been promised. Time that goes back is taken as standing still: the bucket
  * keeps the latest time it has seen, so no stretch of time is counted twice.
  */
-#include <math.h>
-
 #include "base/alloc.h"
+#include "base/compiler.h"
 #include "limit/limiter.h"
 
 /* Nanoseconds that do not fit are never. */
-static int64_t nanoseconds(double seconds)
+static int64_t nanoseconds(double ns)
 {
-	double ns = seconds * 1e9;
-
 	return ns < 9.2e18 ? (int64_t)(ns + 0.5) : WQ_NEVER;
 }
 
@@ -22,7 +19,7 @@ static double tokens_at(const wq_limiter *l, const struct wq__tokens *t, int64_t
 	double n = t->n;
 
 	if (now_ns > t->last_ns)
-		n += (double)(now_ns - t->last_ns) * 1e-9 * l->u.bucket.rate;
+		n += (double)(now_ns - t->last_ns) * l->u.bucket.per_ns;
 	return n < l->u.bucket.burst ? n : l->u.bucket.burst;
 }
 
@@ -32,7 +29,7 @@ static int64_t reserve(wq_limiter *l, struct wq__tokens *t, int64_t now_ns)
 	double n;
 
 	l->u.bucket.reserved = false;
-	if (isinf(l->u.bucket.rate))
+	if (wq__unlikely(l->u.bucket.token_ns == 0))
 		return 0;
 	n = tokens_at(l, t, now_ns) - 1;
 	if (l->u.bucket.burst < 1 || (n < 0 && l->u.bucket.rate <= 0))
@@ -42,7 +39,7 @@ static int64_t reserve(wq_limiter *l, struct wq__tokens *t, int64_t now_ns)
 		t->last_ns = now_ns;
 	l->u.bucket.reserved = true;
 	/* From the latest time on, which is later than now if time has gone back. */
-	return wq_time_add(t->last_ns - now_ns, n < 0 ? nanoseconds(-n / l->u.bucket.rate) : 0);
+	return wq_time_add(t->last_ns - now_ns, n < 0 ? nanoseconds(-n * l->u.bucket.token_ns) : 0);
 }
 
 static void put_back(wq_limiter *l, struct wq__tokens *t)
@@ -123,6 +120,8 @@ static wq_limiter *make(const wq_allocator *a, const struct wq__limiter_kind *ki
 		return l;
 	l->u.bucket.rate = rate;
 	l->u.bucket.burst = burst;
+	l->u.bucket.per_ns = rate * 1e-9;
+	l->u.bucket.token_ns = 1e9 / rate;
 	l->u.bucket.tokens.n = burst;
 	return l;
 }

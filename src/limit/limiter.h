@@ -70,7 +70,9 @@ struct wq_limiter {
 			uint32_t nfast;
 		} fast_slow;
 		struct {
-			double rate, burst;
+			double rate, burst;       /* tokens a second, and at most */
+			double per_ns;            /* rate, a nanosecond */
+			double token_ns;          /* how long one takes */
 			struct wq__tokens tokens; /* shared by all keys */
 			bool reserved;            /* the last call took a token */
 		} bucket;

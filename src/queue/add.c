@@ -142,8 +142,11 @@ static wq__forced int add_locked(struct wq__memory *m, bool plain, uint32_t hash
 				reminder = (uint32_t)slot;
 		}
 		if (wq__unlikely(timed) && !(e && e->bits & (WQ_STATE_QUEUED | WQ_STATE_DIRTY))) {
+			int64_t next_due = m->next_due_ns;
+
 			*when = wq__tick(m);
-			continue;
+			if (wq__unlikely(*when >= next_due))
+				continue;
 		}
 		if (!plain && wq__unlikely(m->due_left)) {
 			int rc = amid_burst(m, e, reminder, when);

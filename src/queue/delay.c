@@ -225,6 +225,24 @@ static void come_due(struct wq__memory *m, wq__ref ref, int64_t now)
 }
 
 /*
+ * The next few that are due, in their order; how many. Asks for the memory of all of
+ * them at once, instead of waiting for one after another.
+ */
+static size_t pop_some(struct wq__memory *m, int64_t until, size_t *budget, wq__ref *some,
+                       enum wq__agenda_pop *pop)
+{
+	size_t n = 0;
+
+	while (n < WQ__AGENDA_AHEAD &&
+	       (*pop = wq__agenda_pop(&m->agenda, until, budget, &some[n])) == WQ__AGENDA_POPPED) {
+		wq__table_prefetch(&m->table, (uint32_t)(some[n].what >> 32));
+		wq__prefetch(wq__entry_at(m, (uint32_t)some[n].what));
+		n++;
+	}
+	return n;
+}
+
+/*
  * Everything that is due until `until` enters the line, in its order; of
  * more than one hold may move, the first ones. Whoever calls this calls
  * wq__pick_many() before it unlocks.
@@ -232,15 +250,18 @@ static void come_due(struct wq__memory *m, wq__ref ref, int64_t now)
 void wq__promote(struct wq__memory *m, int64_t until)
 {
 	int64_t now = m->flags & WQ__HASTY ? wq__now(m) : until;
-	size_t budget = WQ__PROMOTE_MAX;
+	size_t budget = WQ__PROMOTE_MAX, n;
 	enum wq__agenda_pop pop;
-	wq__ref ref;
+	wq__ref some[WQ__AGENDA_AHEAD];
 
-	while ((pop = wq__agenda_pop(&m->agenda, until, &budget, &ref)) == WQ__AGENDA_POPPED) {
-		if (is_waiting_for(m, ref))
-			come_due(m, ref, now);
-		else
-			wq__agenda_buried(&m->agenda);
+	while ((n = pop_some(m, until, &budget, some, &pop)) > 0) {
+		for (size_t i = 0; i < n; i++) {
+			/* Now, because one of those before it may have changed that. */
+			if (is_waiting_for(m, some[i]))
+				come_due(m, some[i], now);
+			else
+				wq__agenda_buried(&m->agenda);
+		}
 	}
 	m->due_left = pop == WQ__AGENDA_AGAIN;
 	look_ahead(m);
@@ -400,13 +421,39 @@ static int merge(struct wq__memory *m, struct wq__entry *e, uint64_t slot,
 	return wq__rewait(m, e, slot, due, l->now_ns);
 }
 
-/* A new entry that waits: the key, or its reminder beside `key`. */
+/* The copies of a key: the one that an add is about, and the other one; and where they stand. */
+struct copies {
+	uint32_t id, other; /* 0: there is none */
+	wq__place at;       /* behind them */
+};
+
+static inline struct copies find_copies(const struct wq__memory *m, uint32_t hash, const void *key,
+                                        size_t len, unsigned apart)
+{
+	struct copies c = {.at = wq__table_seek(&m->table, (uint64_t)hash << 32)};
+	uint64_t slot;
+
+	for (; (slot = c.at.page->slot[c.at.index]) != 0 && (uint32_t)(slot >> 32) == hash;
+	     c.at.index++) {
+		const struct wq__entry *e = wq__entry_at(m, (uint32_t)slot);
+
+		if (wq__entry_is_ghost(e) || !wq__entry_is(e, key, len))
+			continue;
+		if ((e->bits & WQ__REMINDER) == apart)
+			c.id = (uint32_t)slot;
+		else
+			c.other = (uint32_t)slot;
+	}
+	return c;
+}
+
+/* A new entry that waits: the key, or its reminder beside the key. */
 static int wait_new(struct wq__memory *m, uint32_t hash, const void *key, size_t len,
-                    const struct wq__later *l, unsigned apart, uint32_t beside)
+                    const struct wq__later *l, unsigned apart, struct copies c)
 {
 	struct wq__entry *e;
 	uint64_t slot;
-	uint32_t id;
+	uint32_t id, beside = c.other;
 
 	if (wq__full(m))
 		return WQ_EFULL;
@@ -418,7 +465,7 @@ static int wait_new(struct wq__memory *m, uint32_t hash, const void *key, size_t
 	if (m->room > 0)
 		memset((char *)e + wq__entry_room_offset(len), 0, m->room);
 	e->bits |= (uint8_t)apart;
-	if (wq__table_insert(&m->table, wq__table_seek(&m->table, slot), slot) < 0)
+	if (wq__table_insert(&m->table, c.at, slot) < 0)
 		goto no_slot;
 	if (!wait_first(m, e, slot, l))
 		goto no_wait;
@@ -472,15 +519,15 @@ static int add_later(struct wq__memory *m, uint32_t hash, const void *key, size_
                      const struct wq__later *l)
 {
 	unsigned apart = l->policy == WQ_REMIND ? WQ__REMINDER : 0;
-	uint32_t id = wq__find_copy(m, hash, key, len, apart), other;
+	struct copies c = find_copies(m, hash, key, len, apart);
 
-	if (id)
-		return wq__add_later_known(m, wq__entry_at(m, id), (uint64_t)hash << 32 | id, l);
-	other = wq__find_copy(m, hash, key, len, apart ^ WQ__REMINDER);
-	if (other && wq__entry_absent(wq__entry_at(m, other)))
-		return wait_again(m, wq__entry_at(m, other), (uint64_t)hash << 32 | other, l,
+	if (c.id)
+		return wq__add_later_known(m, wq__entry_at(m, c.id), (uint64_t)hash << 32 | c.id,
+		                           l);
+	if (c.other && wq__entry_absent(wq__entry_at(m, c.other)))
+		return wait_again(m, wq__entry_at(m, c.other), (uint64_t)hash << 32 | c.other, l,
 		                  apart);
-	return wait_new(m, hash, key, len, l, apart, other);
+	return wait_new(m, hash, key, len, l, apart, c);
 }
 
 /* As long from now as the limiter says: one look-up, if the key is there. */

@@ -96,11 +96,11 @@ static wq__forced void take(struct wq__memory *m, bool plain, wq_item *item, siz
 		id = pop_fifo(m);
 		e = wq__entry_at(m, id);
 	}
-	if (!plain && wq__unlikely(e->bits & WQ__BESIDE))
+	if (wq__unlikely(e->bits & WQ__BESIDE))
 		wq__merge_reminder(m, e);
 	m->nready--;
 	m->nrunning++;
-	wq__entry_set_state(e, WQ_STATE_RUNNING | (plain ? 0 : e->bits & WQ__BESIDE));
+	wq__entry_set_state(e, WQ_STATE_RUNNING | (e->bits & WQ__BESIDE));
 	e->u.hold.token = ++m->token;
 	e->u.hold.since_ns = e->added_ns;
 	if (wq__unlikely(wq__flags_of(m, plain) & WQ__METERED))
@@ -199,7 +199,7 @@ static wq__cold int stale(struct wq__memory *m, int why)
 }
 
 /* The same, or an error. */
-static wq__forced int done_locked(struct wq__memory *m, bool plain, const wq_item *item)
+static wq__apart int done_special(struct wq__memory *m, const wq_item *item)
 {
 	wq__place at;
 	int rc;
@@ -209,18 +209,28 @@ static wq__forced int done_locked(struct wq__memory *m, bool plain, const wq_ite
 		return stale(m, rc);
 	if (wq__unlikely(item->token == m->sample))
 		wq__sample_end(m);
-	if (wq__unlikely(wq__flags_of(m, plain) & WQ__TIMED) &&
-	    (m->flags & WQ__WATCHED || e->bits & COMES_BACK)) {
+	if (m->flags & WQ__TIMED && (m->flags & WQ__WATCHED || e->bits & COMES_BACK)) {
 		e = catch_up(m, item, &at, &rc);
 		if (!e)
 			return stale(m, rc);
 	}
-	return end_hold(m, plain, item, e, at);
+	return end_hold(m, false, item, e, at);
 }
 
-static wq__apart int done_special(struct wq__memory *m, const wq_item *item)
+/* The same again, where there is nothing but keys that wait. */
+static wq__forced int done_plain(struct wq__memory *m, const wq_item *item)
 {
-	return done_locked(m, false, item);
+	wq__place at;
+	int rc;
+	struct wq__entry *e = held(m, item, &at, &rc);
+
+	if (wq__unlikely(!e))
+		return rc;
+	if (wq__unlikely(e->bits & COMES_BACK && m->flags != 0))
+		return done_special(m, item);
+	if (wq__unlikely(item->token == m->sample))
+		wq__sample_end(m);
+	return end_hold(m, true, item, e, at);
 }
 
 /* ---- for turn.c and remember.c ------------------------------------------- */
@@ -344,7 +354,7 @@ int wq__mem_get(void *state, wq_item *item, int64_t deadline_ns)
 	struct wq__memory *m = state;
 
 	wq__lock_acquire(&m->lock);
-	if (wq__plain(m) && wq__likely(m->nready > 0))
+	if (wq__plain_out(m) && wq__likely(m->nready > 0))
 		return get_plain(m, item);
 	return get_special(m, item, deadline_ns);
 }
@@ -356,7 +366,7 @@ int wq__mem_done(void *state, const wq_item *item)
 
 	wq__lock_acquire(&m->lock);
 
-	int rc = wq__plain(m) ? done_locked(m, true, item) : done_special(m, item);
+	int rc = wq__plain_out(m) ? done_plain(m, item) : done_special(m, item);
 
 	if (rc != WQ_OK && !WQ__BUG(READD_NO_WAKE))
 		w = wq__pick(m);
@@ -389,10 +399,10 @@ int wq__mem_next(void *state, wq_item *item, int64_t deadline_ns)
 	struct wq__memory *m = state;
 
 	wq__lock_acquire(&m->lock);
-	if (!wq__plain(m))
+	if (!wq__plain_out(m))
 		return next_special(m, item, deadline_ns);
 
-	int rc = done_locked(m, true, item);
+	int rc = done_plain(m, item);
 
 	if (wq__likely(rc >= 0 && m->nready > 0))
 		return get_plain(m, item);
@@ -413,7 +423,7 @@ static int take_many(struct wq__memory *m, wq_item *items, size_t item_size, siz
 	size_t n = 0;
 
 	while (n < max && (m->nready > 0 || wq__ready(m))) {
-		if (wq__plain(m))
+		if (wq__plain_out(m))
 			take(m, true, item_at(items, item_size, n), item_size);
 		else
 			take(m, false, item_at(items, item_size, n), item_size);
@@ -444,7 +454,7 @@ static int done_some(struct wq__memory *m, const wq_item *items, size_t item_siz
 			prefetch_slots(m, items, item_size, i, n);
 
 		const wq_item *item = item_at(items, item_size, i);
-		int rc = wq__plain(m) ? done_locked(m, true, item) : done_special(m, item);
+		int rc = wq__plain_out(m) ? done_plain(m, item) : done_special(m, item);
 
 		if (outcomes)
 			outcomes[i] = rc;

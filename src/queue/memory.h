@@ -274,6 +274,12 @@ static inline bool wq__plain(const struct wq__memory *m)
 	return wq__likely(m->flags == 0);
 }
 
+/* The same for a key's way out, for which keys that wait need not be looked at. */
+static inline bool wq__plain_out(const struct wq__memory *m)
+{
+	return wq__likely((m->flags & ~(uint32_t)WQ__TIMED) == 0);
+}
+
 /* The flags, where they are not known to be none. */
 static wq__forced uint32_t wq__flags_of(const struct wq__memory *m, bool plain)
 {

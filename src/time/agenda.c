@@ -809,7 +809,7 @@ void wq__agenda_sweep(wq__agenda *a, wq__keep_fn keep, const void *owner)
 {
 	struct sweep s = {.a = a, .keep = keep, .owner = owner};
 
-	assert(a->ndead <= a->n);
+	assert(a->ndead <= a->n + WQ__AGENDA_AHEAD);
 	for (int chunks = SWEEP_CHUNKS; chunks > 0 && wq__agenda_crowded(a);) {
 		if (!a->sweeping && !sweep_advance(a)) {
 			sweep_run(&s);
