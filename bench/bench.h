@@ -25,6 +25,9 @@
  * rows, fills in a value and, where the row is judged by a primitive, that
  * primitive as measured close to it; main.c does the rest. The queue is used
  * through its public header alone.
+ *
+ * A row NAME@X is a point of a curve: how the cost of NAME grows with X. These
+ * stand in the file of their row, and run only when they are asked for.
  */
 #ifndef WQ_BENCH_H
 #define WQ_BENCH_H
@@ -72,7 +75,7 @@ struct bench_row {
 	const char *unit;
 	enum bench_bar bar;
 	double factor;
-	const char *limit_name;
+	const char *limit_name; /* BAR_NONE: NULL if it stands beside nothing */
 };
 
 enum { BENCH_ROWS_MAX = 9 };
@@ -173,6 +176,18 @@ void bench_in_turn(const struct bench_work *row, const struct bench_work *primit
                    struct bench_sample *sample);
 double bench_alone(const struct bench_work *w);
 
+/* ---- points of a curve (slices.c) ---------------------------------------- */
+
+enum { BENCH_AGAIN_MAX = 100 };
+
+/* The X of a row NAME@X, which --quick bounds. */
+size_t bench_point(const void *x);
+/*
+ * How often one repetition does work on n things that begins anew each time: what
+ * takes some microseconds once is a matter of luck. The value is bench_low() of them.
+ */
+size_t bench_again(size_t n);
+
 /* ---- a microsecond of work (workers.c) ----------------------------------- */
 
 /* A chain of n multiplications; how many of them take 1 µs, as of now. */
@@ -236,6 +251,9 @@ void bench_key_format(char out[KEY_LEN + 1], uint64_t i);
 
 /* The pool that all rows share: 2 × bench_sizes.keys keys. */
 const struct bench_keys *bench_pool(void);
+
+/* The first n keys, in memory of their own: for rows that need more of them. */
+struct bench_keys bench_keys_make(size_t n);
 
 /*
  * The first n keys of the pool, copied in random order: read one after

@@ -2,6 +2,7 @@
  * Rows of keys that wait for a time: what adding one and taking it back costs.
  *
  *   add_after      1M keys, 1 to 60 s away, to a fresh queue
+ *   add_after@N    the same with N keys
  *   add_after_1k .. cancel_10m     what a key costs among so many others that wait
  */
 #include "bench.h"
@@ -43,16 +44,16 @@ static void add_now(struct bench_course *c, size_t n)
 }
 
 /* On a slow machine the first come due before the last is added; that is in the figure then. */
-static void add_later(struct bench_course *c, size_t n, const int64_t *spans)
+static void add_later(struct bench_course *c, const struct bench_keys *keys, size_t n,
+                      const int64_t *spans)
 {
-	const struct bench_keys *pool = bench_pool();
 	wq *q = bench_seeded_queue(NULL, NULL);
 	int bad = 0;
 
 	bench_course_begin(c);
 	for (size_t s = 0; s < BENCH_SLICES; s++) {
 		for (size_t i = bench_course_at(n, s); i < bench_course_at(n, s + 1); i++)
-			bad |= wq_add_after(q, bench_key(pool, i), KEY_LEN, spans[i]) != WQ_WAITING;
+			bad |= wq_add_after(q, bench_key(keys, i), KEY_LEN, spans[i]) != WQ_WAITING;
 		bench_course_lap(c);
 	}
 	bench_check(!bad, "add_after: a key does not wait");
@@ -66,7 +67,7 @@ static void after_run(const void *arg, void *state, struct bench_sample *samples
 
 	(void)arg;
 	add_now(&a->now, n);
-	add_later(&a->later, n, a->spans);
+	add_later(&a->later, bench_pool(), n, a->spans);
 	samples[0].value = a->later.sum / (double)n;
 	samples[0].limit = bench_course_best(&a->now) / (double)n;
 }
@@ -82,6 +83,48 @@ static void after_teardown(void *state)
 {
 	struct after *a = state;
 
+	free(a->spans);
+	free(a);
+}
+
+/* ---- add_after@N ------------------------------------------------------------ */
+
+struct after_at {
+	struct bench_keys keys;
+	int64_t *spans;
+};
+
+static void *after_at_setup(const void *arg)
+{
+	struct after_at *a = bench_alloc(1, sizeof *a);
+	size_t n = bench_point(arg);
+
+	a->keys = bench_keys_make(n);
+	a->spans = bench_spans(n, WQ_SECOND, WQ_MINUTE);
+	return a;
+}
+
+static void after_at_run(const void *arg, void *state, struct bench_sample *samples)
+{
+	struct after_at *a = state;
+	size_t n = a->keys.n, times = bench_again(n);
+	double took[BENCH_AGAIN_MAX];
+
+	(void)arg;
+	for (size_t i = 0; i < times; i++) {
+		struct bench_course c = {.sum = 0};
+
+		add_later(&c, &a->keys, n, a->spans);
+		took[i] = c.sum / (double)n;
+	}
+	samples[0].value = bench_low(took, times);
+}
+
+static void after_at_teardown(void *state)
+{
+	struct after_at *a = state;
+
+	bench_keys_release(&a->keys);
 	free(a->spans);
 	free(a);
 }
@@ -206,6 +249,13 @@ static const size_t crowd_1k = 1000, crowd_10k = 10000, crowd_100k = 100000, cro
 		.run = crowds_run, .teardown = crowds_teardown,                                    \
 	}
 
+#define AFTER_AT(n_)                                                                               \
+	{                                                                                          \
+		.rows = {{"add_after@" #n_, "ns", BAR_NONE, 0, NULL}}, .nrows = 1, .reps = 3,      \
+		.arg = &(const size_t){n_}, .setup = after_at_setup, .run = after_at_run,          \
+		.teardown = after_at_teardown,                                                     \
+	}
+
 static const struct bench_group groups[] = {
     {
 	.rows = {{"add_after", "ns", BAR_TIMES, 2, "bulk_add"}},
@@ -221,6 +271,11 @@ static const struct bench_group groups[] = {
     CROWD(100k),
     CROWD(1m),
     CROWD(10m),
+    AFTER_AT(1000),
+    AFTER_AT(10000),
+    AFTER_AT(100000),
+    AFTER_AT(1000000),
+    AFTER_AT(10000000),
 };
 
 const struct bench_groups bench_delay = {groups, sizeof groups / sizeof groups[0]};

@@ -40,16 +40,21 @@ void bench_key_format(char out[KEY_LEN + 1], uint64_t i)
 	out[KEY_LEN] = '\0';
 }
 
+struct bench_keys bench_keys_make(size_t n)
+{
+	struct bench_keys k = {.bytes = bench_alloc(n, KEY_STRIDE), .n = n};
+
+	for (size_t i = 0; i < n; i++)
+		bench_key_format(k.bytes + i * KEY_STRIDE, i);
+	return k;
+}
+
 const struct bench_keys *bench_pool(void)
 {
 	static struct bench_keys pool;
 
-	if (pool.bytes)
-		return &pool;
-	pool.n = 2 * bench_sizes.keys;
-	pool.bytes = bench_alloc(pool.n, KEY_STRIDE);
-	for (size_t i = 0; i < pool.n; i++)
-		bench_key_format(pool.bytes + i * KEY_STRIDE, i);
+	if (!pool.bytes)
+		pool = bench_keys_make(2 * bench_sizes.keys);
 	return &pool;
 }
 

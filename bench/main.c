@@ -66,12 +66,13 @@ static const struct bench_groups *const all[] = {
     &bench_limit,  &bench_workers, &bench_scrape,
 };
 
-enum { REPS_QUICK = 2, REPS_MAX = 100, ROWS_MAX = 96 };
+enum { REPS_QUICK = 2, REPS_MAX = 100, ROWS_MAX = 160 };
 
 struct options {
 	int reps; /* 0: as each group has them */
 	bool quick;
-	const char *rows; /* NULL: all */
+	const char *rows; /* NULL: all but the points of curves */
+	bool curves;      /* those, too */
 	const char *json; /* NULL: none */
 	bool lines;       /* a JSON line for each row instead of the table */
 };
@@ -165,6 +166,8 @@ static void judge_bar(struct verdict *v, double trip_ns, enum class class)
 	const struct bench_row *row = v->row;
 	char limit[32];
 
+	if (!row->limit_name)
+		return;
 	format_value(limit, sizeof limit, row->unit, v->limit);
 	snprintf(v->limit_name, sizeof v->limit_name, "%s", row->limit_name);
 	switch (row->bar) {
@@ -258,7 +261,7 @@ static bool selected(const struct options *o, const char *name)
 		if (strncmp(at, name, len) == 0 && (at[len] == ',' || at[len] == '\0'))
 			return true;
 	}
-	return !o->rows;
+	return !o->rows && (o->curves || !strchr(name, '@'));
 }
 
 static void progress(const struct bench_group *g, int rep, int reps)
@@ -335,7 +338,7 @@ static void print_line(const struct verdict *v)
 
 static bool row_has_limit(const struct bench_row *row)
 {
-	return row->bar != BAR_FLOOR && row->bar != BAR_FIXED;
+	return row->limit_name && row->bar != BAR_FLOOR && row->bar != BAR_FIXED;
 }
 
 /* Rows of threads vary, and so do their primitives: each pair is shown. */
@@ -534,6 +537,7 @@ static bool write_json(const char *path, const struct results *results)
 static const char usage[] =
     "usage: wq_bench [options]\n"
     "  --rows A,B,..  only these rows\n"
+    "  --curves       also how the cost grows: the rows NAME@X, which take long\n"
     "  --reps N       repetitions of each row, 1 to 100 (default: 5 to 25)\n"
     "  --quick        tiny sizes, to see that everything runs; judges nothing\n"
     "  --json FILE    also write the figures there\n"
@@ -613,6 +617,10 @@ static int parse(int argc, char **argv, struct options *o)
 			return print_versions();
 		if (strcmp(name, "--lines") == 0) {
 			o->lines = true;
+			continue;
+		}
+		if (strcmp(name, "--curves") == 0) {
+			o->curves = true;
 			continue;
 		}
 		if (strcmp(name, "--quick") == 0) {

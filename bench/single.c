@@ -7,6 +7,7 @@
  *   cycle_metrics cycle_empty on a queue with a name, which counts and times every step
  *   cycle_1m      the same behind 1M other keys: Add a new key, Get the head,
  *                 Done, so the queue stays as long as it was
+ *   cycle@N       the same behind N other keys
  *   dup_hot       Add of the one key that is queued already
  *   dup_1m        Add of a random one among 1M that are
  */
@@ -17,12 +18,10 @@
 
 enum { CYCLE_KEYS = 1024 }; /* used in turn: a queue in use sees different keys */
 
-static void add_first(wq *q, size_t n)
+static void add_first(wq *q, const struct bench_keys *keys, size_t n)
 {
-	const struct bench_keys *pool = bench_pool();
-
 	for (size_t i = 0; i < n; i++)
-		bench_check(wq_add(q, bench_key(pool, i), KEY_LEN) == WQ_QUEUED,
+		bench_check(wq_add(q, bench_key(keys, i), KEY_LEN) == WQ_QUEUED,
 		            "a new key was not queued");
 }
 
@@ -30,8 +29,9 @@ static void add_first(wq *q, size_t n)
 
 struct cycle {
 	wq *q;
-	size_t others; /* keys that stay queued */
-	size_t range;  /* keys are used in turn: the first `range` of the pool */
+	struct bench_keys keys, own; /* own: cycle@N, the same; else the pool's */
+	size_t others;               /* keys that stay queued */
+	size_t range;                /* keys are used in turn: the first `range` of them */
 	size_t next;
 	struct bench_work work;
 	const struct bench_work *primitive;
@@ -40,13 +40,12 @@ struct cycle {
 static void cycle_slice(void *state, size_t n)
 {
 	struct cycle *c = state;
-	const struct bench_keys *pool = bench_pool();
 	size_t next = c->next;
 	int bad = 0;
 	wq_item item;
 
 	for (size_t i = 0; i < n; i++) {
-		bad |= wq_add(c->q, bench_key(pool, next), KEY_LEN) != WQ_QUEUED;
+		bad |= wq_add(c->q, bench_key(&c->keys, next), KEY_LEN) != WQ_QUEUED;
 		bad |= wq_get(c->q, &item) != WQ_OK;
 		bad |= wq_done(c->q, &item) != WQ_OK;
 		if (++next == c->range)
@@ -56,18 +55,41 @@ static void cycle_slice(void *state, size_t n)
 	c->next = next;
 }
 
-static void *cycle_setup(const void *arg)
+static struct cycle *cycle_begin(struct bench_keys keys, size_t others, size_t range,
+                                 size_t slice_ops)
 {
-	bool full = *(const bool *)arg;
 	struct cycle *c = bench_alloc(1, sizeof *c);
 
 	c->q = bench_queue();
-	c->others = full ? bench_sizes.keys : 0;
-	c->range = full ? bench_pool()->n : CYCLE_KEYS;
-	c->next = c->others;
-	c->work = (struct bench_work){cycle_slice, c, full ? 5000 : 20000};
-	c->primitive = full ? &bench_random_access : &bench_mutex;
-	add_first(c->q, c->others);
+	c->keys = keys;
+	c->others = c->next = others;
+	c->range = range;
+	c->work = (struct bench_work){cycle_slice, c, slice_ops};
+	c->primitive = &bench_mutex;
+	add_first(c->q, &c->keys, others);
+	return c;
+}
+
+static void *cycle_setup(const void *arg)
+{
+	const struct bench_keys *pool = bench_pool();
+	struct cycle *c;
+
+	if (!*(const bool *)arg)
+		return cycle_begin(*pool, 0, CYCLE_KEYS, 20000);
+	c = cycle_begin(*pool, bench_sizes.keys, pool->n, 5000);
+	c->primitive = &bench_random_access;
+	return c;
+}
+
+/* Beside the mutex, which leaves the caches as they are. */
+static void *cycle_at_setup(const void *arg)
+{
+	size_t n = bench_point(arg), spare = n < bench_sizes.keys ? n : bench_sizes.keys;
+	struct bench_keys own = bench_keys_make(n + spare);
+	struct cycle *c = cycle_begin(own, n, own.n, 5000);
+
+	c->own = own;
 	return c;
 }
 
@@ -84,6 +106,7 @@ static void cycle_teardown(void *state)
 	struct cycle *c = state;
 
 	bench_queue_free(c->q, c->others);
+	bench_keys_release(&c->own);
 	free(c);
 }
 
@@ -195,7 +218,7 @@ static void *dup_setup(const void *arg)
 	d->keys = bench_shuffled(full ? bench_sizes.keys : 1);
 	d->work = (struct bench_work){dup_slice, d, full ? 8000 : 50000};
 	d->primitive = full ? &bench_random_access : &bench_mutex;
-	add_first(d->q, d->keys.n);
+	add_first(d->q, bench_pool(), d->keys.n);
 	return d;
 }
 
@@ -224,6 +247,13 @@ static void dup_teardown(void *state)
 		.arg = arg_, .setup = setup_, .run = run_, .teardown = teardown_,                  \
 	}
 
+#define CYCLE_AT(n_)                                                                               \
+	{                                                                                          \
+		.rows = {{"cycle@" #n_, "ns", BAR_NONE, 0, "mutex"}}, .nrows = 1, .reps = 3,       \
+		.arg = &(const size_t){n_}, .setup = cycle_at_setup, .run = cycle_run,             \
+		.teardown = cycle_teardown,                                                        \
+	}
+
 static const struct bench_group groups[] = {
     SINGLE("cycle_empty", 4.5, "mutex", &empty, cycle_setup, cycle_run, cycle_teardown),
     {
@@ -247,6 +277,11 @@ static const struct bench_group groups[] = {
     SINGLE("cycle_1m", 1, "random_access", &full_of_keys, cycle_setup, cycle_run, cycle_teardown),
     SINGLE("dup_hot", 2, "mutex", &empty, dup_setup, dup_run, dup_teardown),
     SINGLE("dup_1m", 1, "random_access", &full_of_keys, dup_setup, dup_run, dup_teardown),
+    CYCLE_AT(1000),
+    CYCLE_AT(10000),
+    CYCLE_AT(100000),
+    CYCLE_AT(1000000),
+    CYCLE_AT(10000000),
 };
 
 const struct bench_groups bench_single = {groups, sizeof groups / sizeof groups[0]};

@@ -78,6 +78,20 @@ double bench_alone(const struct bench_work *w)
 	return sample.value < sample.limit ? sample.value : sample.limit;
 }
 
+size_t bench_point(const void *x)
+{
+	size_t n = *(const size_t *)x, most = 100000;
+
+	return bench_sizes.quick && n > most ? most : n;
+}
+
+size_t bench_again(size_t n)
+{
+	size_t times = bench_sizes.keys / n;
+
+	return times > BENCH_AGAIN_MAX ? BENCH_AGAIN_MAX : times < 1 ? 1 : times;
+}
+
 void bench_course_begin(struct bench_course *c)
 {
 	c->sum = 0;

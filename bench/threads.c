@@ -2,6 +2,7 @@
  * Rows of several threads: P producers and C consumers at full speed.
  *
  *   pc_P_C       2M keys once; nothing holds the producers back
+ *   threads@T    the same with T of either
  *   pc_next_P_C  the consumers use wq_next()
  *   pc_many_P_C  both sides work in batches of 32
  *   short_P_C    the producers keep the backlog under 1,024 keys
@@ -24,7 +25,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { SIDE_MAX = 4, BATCH = 32 };
+enum { SIDE_MAX = 8, WORK_SIDES = 4, BATCH = 32 };
 
 static void pause_some(int n)
 {
@@ -165,13 +166,13 @@ static void produce_short(struct side *self)
 	self->count = to - from;
 }
 
-enum { HOT_KEYS = 1000, HOT_DRAWS = 1 << 16 };
+enum { HOT_KEYS = 1000, HOT_DRAWS = 1 << 16, HOT_SIDES = 4 };
 
 static void produce_hot(struct side *self)
 {
 	const struct bench_keys *pool = bench_pool();
 	struct flow *f = self->flow;
-	size_t at = (size_t)self->index * (HOT_DRAWS / SIDE_MAX);
+	size_t at = (size_t)self->index * (HOT_DRAWS / HOT_SIDES);
 	uint64_t n = 0;
 	int bad = 0;
 
@@ -342,7 +343,7 @@ static double most_work(void)
 {
 	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
 
-	return 1e6 * (double)(cpus < SIDE_MAX ? cpus : SIDE_MAX);
+	return 1e6 * (double)(cpus < WORK_SIDES ? cpus : WORK_SIDES);
 }
 
 static void flow_run(const void *arg, void *state, struct bench_sample *samples)
@@ -460,6 +461,14 @@ static void pingpong_run(const void *arg, void *state, struct bench_sample *samp
 		.setup = flow_setup, .run = flow_run, .teardown = flow_teardown,                   \
 	}
 
+#define THREADS_AT(t_)                                                                             \
+	{                                                                                          \
+		.rows = {{"threads@" #t_, "keys/s", BAR_NONE, 0, NULL}}, .nrows = 1, .reps = 3,    \
+		.threads = true,                                                                   \
+		.arg = &(const struct shape){t_, t_, produce_all, consume_all, .hot = false},      \
+		.setup = flow_setup, .run = flow_run, .teardown = flow_teardown,                   \
+	}
+
 static const struct bench_group groups[] = {
     FLOW("pc_1_1", "keys/s", 9, 7.5e6, 1, 1, produce_all, consume_all, false),
     FLOW("pc_4_4", "keys/s", 9, 7e6, 4, 4, produce_all, consume_all, false),
@@ -476,7 +485,8 @@ static const struct bench_group groups[] = {
 	.nrows = 1,
 	.reps = 9,
 	.threads = true,
-	.arg = &(const struct shape){4, 4, produce_all, consume_work, .work = true},
+	.arg =
+	    &(const struct shape){WORK_SIDES, WORK_SIDES, produce_all, consume_work, .work = true},
 	.setup = flow_setup,
 	.run = flow_run,
 	.teardown = flow_teardown,
@@ -489,6 +499,10 @@ static const struct bench_group groups[] = {
 	.paired = true,
 	.run = pingpong_run,
     },
+    THREADS_AT(1),
+    THREADS_AT(2),
+    THREADS_AT(4),
+    THREADS_AT(8),
 };
 
 const struct bench_groups bench_threads = {groups, sizeof groups / sizeof groups[0]};

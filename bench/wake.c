@@ -4,12 +4,13 @@
  *   wake_idle     from the Add to the worker's return from Get, when the
  *                 thread that added then sleeps itself
  *   wake_busy     the same when it goes on working
+ *   waiters@W     wake_idle, p50, when W workers wait for the one key; beside no bell
  *   second_start  two keys for two sleeping workers whose handlers take 100 µs:
  *                 from the first Add to the start of the second handler
  *   second_bare   the same with two bells instead of the queue: what the
  *                 kernel makes of two wake-ups; to compare
  *
- * All are judged by a bare futex in the same pattern: the same threads, and
+ * All others are judged by a bare futex in the same pattern: the same threads, and
  * every other wake-up goes by the bell instead of the queue, so that whatever
  * the machine does meanwhile it does to both. Between wake-ups lies enough
  * time for a Get to have given up spinning. Value and limit are each the best
@@ -143,6 +144,67 @@ static void wake_run(const void *arg, void *state, struct bench_sample *samples)
 	samples[1].limit = bench_percentile(bell, n, 0.99);
 	free(bell);
 	free(queue);
+}
+
+/* ---- more waiters than keys ------------------------------------------------- */
+
+enum { WAITERS_MAX = 64 };
+
+struct waiters {
+	wq *q;
+	_Atomic int64_t got_ns; /* A: when the last key was got */
+	_Atomic size_t handled; /* A: keys that are done */
+	_Atomic int bad;
+};
+
+static void *wait_for_keys(void *arg)
+{
+	struct waiters *w = arg;
+	wq_item item;
+
+	while (wq_get(w->q, &item) == WQ_OK) {
+		atomic_store(&w->got_ns, bench_now());
+		if (wq_done(w->q, &item) != WQ_OK)
+			atomic_store(&w->bad, 1);
+		atomic_fetch_add(&w->handled, 1);
+	}
+	return NULL;
+}
+
+static double wake_one_of(struct waiters *w, size_t i, const char *key)
+{
+	int64_t start = bench_now();
+
+	bench_check(wq_add(w->q, key, KEY_LEN) == WQ_QUEUED, "waiters: a key was not queued");
+	do
+		bench_rest(bench_sizes.rest_ns);
+	while (atomic_load(&w->handled) != i + 1 ||
+	       bench_now() - atomic_load(&w->got_ns) < bench_sizes.rest_ns / 2);
+	return (double)(atomic_load(&w->got_ns) - start);
+}
+
+static void waiters_run(const void *arg, void *state, struct bench_sample *samples)
+{
+	size_t nwaiters = bench_point(arg), n = bench_sizes.wakes;
+	struct waiters w = {.q = bench_queue()};
+	double *took = bench_alloc(n, sizeof *took);
+	uint64_t threads[WAITERS_MAX];
+	char key[KEY_LEN + 1];
+
+	(void)state;
+	bench_key_format(key, 1);
+	for (size_t i = 0; i < nwaiters; i++)
+		bench_thread(&threads[i], wait_for_keys, &w);
+	bench_rest((int64_t)nwaiters * bench_sizes.rest_ns); /* all are asleep by then */
+	for (size_t i = 0; i < n; i++)
+		took[i] = wake_one_of(&w, i, key);
+	bench_check(wq_shutdown(w.q) == WQ_OK, "waiters: shutdown failed");
+	for (size_t i = 0; i < nwaiters; i++)
+		bench_join(threads[i]);
+	bench_check(!atomic_load(&w.bad), "waiters: a call failed");
+	bench_queue_free(w.q, 0);
+	samples[0].value = bench_percentile(took, n, 0.5);
+	free(took);
 }
 
 /* ---- the second worker ----------------------------------------------------- */
@@ -302,6 +364,12 @@ static void second_run(const void *arg, void *state, struct bench_sample *sample
 
 static const bool then_sleeps = false, goes_on = true;
 
+#define WAITERS_AT(w_)                                                                             \
+	{                                                                                          \
+		.rows = {{"waiters@" #w_, "ns", BAR_NONE, 0, NULL}}, .nrows = 1, .reps = 3,        \
+		.threads = true, .arg = &(const size_t){w_}, .run = waiters_run,                   \
+	}
+
 static const struct bench_group groups[] = {
     {
 	.rows = {{"second_start", "ns", BAR_TIMES, 2, "futex_wake_busy_p50"},
@@ -329,6 +397,13 @@ static const struct bench_group groups[] = {
 	.arg = &goes_on,
 	.run = wake_run,
     },
+    WAITERS_AT(1),
+    WAITERS_AT(2),
+    WAITERS_AT(4),
+    WAITERS_AT(8),
+    WAITERS_AT(16),
+    WAITERS_AT(32),
+    WAITERS_AT(64),
 };
 
 const struct bench_groups bench_wake = {groups, sizeof groups / sizeof groups[0]};

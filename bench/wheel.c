@@ -6,9 +6,10 @@
  *   wheel_expire   1M timers within 10 ms, by one advance
  *   libev_.., libuv_..  the same three for the loops of others, if the build has found
  *                  them; their timers are initialised beforehand and only started here
+ *   wheel_insert@N, libev_.., libuv_..   wheel_insert with N timers, as a whole
  *   wheel_bytes    what the wheel asks of its allocator for a timer, fn and ctx taken off
  *
- * All but the last are timed as courses (see slices.c).
+ * All but the last two are timed as courses (see slices.c).
  */
 #define _GNU_SOURCE /* posix_memalign; what uv.h needs */
 #include "bench.h"
@@ -66,7 +67,7 @@ struct kind {
 	void (*before_cancel)(struct timers *t); /* may be NULL */
 	void (*cancel)(struct timers *t, size_t from, size_t to);
 	void (*expire)(struct timers *t);
-	void (*end)(struct timers *t);
+	void (*end)(struct timers *t, size_t left); /* left: timers that have not fired */
 };
 
 static void fired(struct timers *t)
@@ -119,9 +120,9 @@ static void wheel_expire(struct timers *t)
 	wq_wheel_advance(t->wheel, WQ_SECOND + soon_ns);
 }
 
-static void wheel_end(struct timers *t)
+static void wheel_end(struct timers *t, size_t left)
 {
-	bench_check(wq_wheel_free(t->wheel) == 0, "the wheel is not empty");
+	bench_check(wq_wheel_free(t->wheel) == (int64_t)left, "timers are gone, or left");
 }
 
 #ifdef WQ_BENCH_LIBEV
@@ -164,8 +165,9 @@ static void libev_expire(struct timers *t)
 	ev_run(t->ev, EVRUN_NOWAIT);
 }
 
-static void libev_end(struct timers *t)
+static void libev_end(struct timers *t, size_t left)
 {
+	(void)left;
 	ev_loop_destroy(t->ev);
 }
 #endif
@@ -210,8 +212,9 @@ static void libuv_expire(struct timers *t)
 	uv_run(&t->uv, UV_RUN_NOWAIT);
 }
 
-static void libuv_end(struct timers *t)
+static void libuv_end(struct timers *t, size_t left)
 {
+	(void)left;
 	for (size_t i = 0; i < t->n; i++)
 		uv_close((uv_handle_t *)&t->uvs[i], NULL);
 	uv_run(&t->uv, UV_RUN_DEFAULT);
@@ -230,9 +233,26 @@ static const struct kind kinds[KINDS] = {
 #endif
 };
 
-static void *timers_setup(const void *arg)
+static struct timers *timers_new(size_t n)
 {
 	struct timers *t = bench_alloc(1, sizeof *t);
+
+	t->n = n;
+	t->far = bench_spans(n, WQ_SECOND, WQ_MINUTE);
+	t->ids = bench_alloc(n, sizeof *t->ids);
+	memset(t->ids, 1, n * sizeof *t->ids); /* its pages are there from now on */
+#ifdef WQ_BENCH_LIBEV
+	t->evs = bench_alloc(n, sizeof *t->evs);
+#endif
+#ifdef WQ_BENCH_LIBUV
+	t->uvs = bench_alloc(n, sizeof *t->uvs);
+#endif
+	return t;
+}
+
+static void *timers_setup(const void *arg)
+{
+	struct timers *t = timers_new(bench_sizes.keys);
 
 	(void)arg;
 #ifndef WQ_BENCH_LIBEV
@@ -241,19 +261,9 @@ static void *timers_setup(const void *arg)
 #ifndef WQ_BENCH_LIBUV
 	printf("libuv (libuv1-dev) was not there when this was built: its rows are left out\n");
 #endif
-	t->n = bench_sizes.keys;
-	t->far = bench_spans(t->n, WQ_SECOND, WQ_MINUTE);
 	t->soon = bench_spans(t->n, 1, soon_ns);
 	t->order = bench_order(t->n);
-	t->ids = bench_alloc(t->n, sizeof *t->ids);
 	t->shuffled = bench_alloc(t->n, sizeof *t->shuffled);
-	memset(t->ids, 1, t->n * sizeof *t->ids); /* its pages are there from now on */
-#ifdef WQ_BENCH_LIBEV
-	t->evs = bench_alloc(t->n, sizeof *t->evs);
-#endif
-#ifdef WQ_BENCH_LIBUV
-	t->uvs = bench_alloc(t->n, sizeof *t->uvs);
-#endif
 	return t;
 }
 
@@ -282,7 +292,7 @@ static void timers_run(const void *arg, void *state, struct bench_sample *sample
 		if (kind->before_cancel)
 			kind->before_cancel(t);
 		timers_course(t, &c[CANCEL], kind->cancel);
-		kind->end(t);
+		kind->end(t, 0);
 
 		t->spans = t->soon;
 		t->firing = &c[EXPIRE];
@@ -292,7 +302,7 @@ static void timers_run(const void *arg, void *state, struct bench_sample *sample
 		kind->insert(t, 0, t->n);
 		kind->expire(t);
 		bench_check(t->fired == t->n && !t->bad, "timers: not all fired, or a call failed");
-		kind->end(t);
+		kind->end(t, 0);
 		for (size_t way = 0; way < WAYS; way++) {
 			samples[k * WAYS + way].value = c[way].sum / (double)t->n;
 			samples[k * WAYS + way].limit =
@@ -327,6 +337,39 @@ static void timers_teardown(void *state)
 	free(t->uvs);
 #endif
 	free(t);
+}
+
+/* ---- wheel_insert@N ---------------------------------------------------------- */
+
+static void *insert_setup(const void *arg)
+{
+	struct timers *t = timers_new(bench_point(arg));
+
+	t->spans = t->far;
+	return t;
+}
+
+static void insert_run(const void *arg, void *state, struct bench_sample *samples)
+{
+	struct timers *t = state;
+	size_t times = bench_again(t->n);
+	double took[BENCH_AGAIN_MAX];
+
+	(void)arg;
+	for (size_t k = 0; k < KINDS; k++) {
+		for (size_t i = 0; i < times; i++) {
+			kinds[k].begin(t);
+
+			int64_t start = bench_now();
+
+			kinds[k].insert(t, 0, t->n);
+			took[i] = (double)(bench_now() - start) / (double)t->n;
+			bench_check(!t->bad, "wheel_insert: a call failed");
+			kinds[k].end(t, t->n);
+		}
+		samples[k].value = bench_low(took, times);
+		samples[k].limit = samples[WHEEL].value;
+	}
 }
 
 void bench_wheel_versions(void)
@@ -393,6 +436,25 @@ static void wheel_bytes_run(const void *arg, void *state, struct bench_sample *s
 		name_ "_expire", "ns", BAR_NONE, 0, "wheel_expire"                                 \
 	}
 
+#ifdef WQ_BENCH_LIBEV
+#define LIBEV_AT(n_) {"libev_insert@" #n_, "ns", BAR_NONE, 0, "wheel_insert"},
+#else
+#define LIBEV_AT(n_)
+#endif
+#ifdef WQ_BENCH_LIBUV
+#define LIBUV_AT(n_) {"libuv_insert@" #n_, "ns", BAR_NONE, 0, "wheel_insert"},
+#else
+#define LIBUV_AT(n_)
+#endif
+
+#define INSERT_AT(n_)                                                                              \
+	{                                                                                          \
+		.rows = {{"wheel_insert@" #n_, "ns", BAR_NONE, 0, NULL},                           \
+		         LIBEV_AT(n_) LIBUV_AT(n_)},                                               \
+		.nrows = KINDS, .reps = 3, .arg = &(const size_t){n_}, .setup = insert_setup,      \
+		.run = insert_run, .teardown = timers_teardown,                                    \
+	}
+
 static const struct bench_group groups[] = {
     {
 	.rows =
@@ -420,6 +482,11 @@ static const struct bench_group groups[] = {
 	.reps = 1,
 	.run = wheel_bytes_run,
     },
+    INSERT_AT(1000),
+    INSERT_AT(10000),
+    INSERT_AT(100000),
+    INSERT_AT(1000000),
+    INSERT_AT(10000000),
 };
 
 const struct bench_groups bench_wheel = {groups, sizeof groups / sizeof groups[0]};
