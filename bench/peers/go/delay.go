@@ -22,19 +22,20 @@ var lateGroups = []group{
 
 // What is still on its way to the goroutine that keeps the times (at most 1,000 of
 // client-go's) is not waited for.
-func addAfter(p *peer) []float64 {
-	k := pool()
-	n := size.keys
-	delays := spans(n, int64(time.Second), int64(time.Minute))
-	start := now()
+func addDelayed(p *peer, k keys, delays []int64) float64 {
 	q := p.delayed()
-	for i := range n {
-		q.AddAfter(k.at(i), time.Duration(delays[i]))
+	start := now()
+	for i, delay := range delays {
+		q.AddAfter(k.at(i), time.Duration(delay))
 	}
 	settle(p, q)
 	took := now() - start
 	q.ShutDown()
-	return []float64{float64(took) / float64(n)}
+	return float64(took) / float64(len(delays))
+}
+
+func addAfter(p *peer) []float64 {
+	return []float64{addDelayed(p, pool(), spans(size.keys, int64(time.Second), int64(time.Minute)))}
 }
 
 func getDoneAll(q queue, n int) {

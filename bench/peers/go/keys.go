@@ -48,6 +48,8 @@ func formatKey(i uint64) string {
 // no work with them, which is in the peers' favour.
 type keys struct{ bytes string }
 
+func (k keys) count() int { return len(k.bytes) / keyStride }
+
 func (k keys) at(i int) string { return k.bytes[i*keyStride : i*keyStride+keyLen] }
 
 func makeKeys(n int, number func(i int) uint64) keys {
@@ -63,9 +65,9 @@ func makeKeys(n int, number func(i int) uint64) keys {
 
 func poolSize() int { return 2 * size.keys }
 
-var pool = sync.OnceValue(func() keys {
-	return makeKeys(poolSize(), func(i int) uint64 { return uint64(i) })
-})
+func firstKeys(n int) keys { return makeKeys(n, func(i int) uint64 { return uint64(i) }) }
+
+var pool = sync.OnceValue(func() keys { return firstKeys(poolSize()) })
 
 func randomOrder(n int) []uint32 {
 	order := make([]uint32, n)

@@ -43,7 +43,7 @@ type group struct {
 }
 
 var groups = slices.Concat(singleGroups, bulkGroups, threadGroups, wakeGroups, memoryGroups,
-	delayGroups, lateGroups, wheelGroups)
+	delayGroups, lateGroups, wheelGroups, curveGroups)
 
 func check(ok bool, what string) {
 	if !ok {

@@ -3,9 +3,9 @@ package main
 // Rows of one thread: those of bench/single.c, bench/bulk.c and bench/limit.c.
 
 var singleGroups = []group{
-	{[]row{{"cycle_empty", "ns"}}, canPlain, func(p *peer) []float64 { return cycle(p.plain(), 0, 1024, 20000) }},
-	{[]row{{"cycle_metrics", "ns"}}, canNamed, func(p *peer) []float64 { return cycle(p.named(), 0, 1024, 20000) }},
-	{[]row{{"cycle_1m", "ns"}}, canPlain, func(p *peer) []float64 { return cycle(p.plain(), size.keys, poolSize(), 5000) }},
+	{[]row{{"cycle_empty", "ns"}}, canPlain, func(p *peer) []float64 { return cycle(p.plain(), pool(), 0, 1024, 20000) }},
+	{[]row{{"cycle_metrics", "ns"}}, canNamed, func(p *peer) []float64 { return cycle(p.named(), pool(), 0, 1024, 20000) }},
+	{[]row{{"cycle_1m", "ns"}}, canPlain, func(p *peer) []float64 { return cycle(p.plain(), pool(), size.keys, poolSize(), 5000) }},
 	{[]row{{"dup_hot", "ns"}}, canPlain, func(p *peer) []float64 { return duplicates(p, 1, 50000) }},
 	{[]row{{"dup_1m", "ns"}}, canPlain, func(p *peer) []float64 { return duplicates(p, size.keys, 8000) }},
 	{[]row{{"limited_cycle", "ns"}}, canLimited, limitedCycle},
@@ -16,8 +16,7 @@ var bulkGroups = []group{
 }
 
 // Add a key, Get the head, Done; others keys are in line all the time.
-func cycle(q queue, others, span, ops int) []float64 {
-	k := pool()
+func cycle(q queue, k keys, others, span, ops int) []float64 {
 	for i := range others {
 		q.Add(k.at(i))
 	}

@@ -11,7 +11,8 @@ import (
 const (
 	hotKeys  = 1000
 	hotDraws = 1 << 16
-	sideMax  = 4
+	hotSides = 4
+	sideMax  = 8
 	backlog  = 1024
 	claimed  = 128
 )
@@ -126,7 +127,7 @@ func (f *flow) addShort(side int) int {
 
 func (f *flow) addHot(side int) int {
 	k := pool()
-	at := side * (hotDraws / sideMax)
+	at := side * (hotDraws / hotSides)
 	n := 0
 	for ; !f.stop.Load(); n++ {
 		f.q.Add(k.at(int(f.draws[at])))

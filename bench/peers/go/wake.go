@@ -10,28 +10,30 @@ import (
 var wakeGroups = []group{
 	{[]row{{"second_start", "ns"}}, canPlain, secondStart},
 	{[]row{{"wake_idle_p50", "ns"}, {"wake_idle_p99", "ns"}}, canPlain,
-		func(p *peer) []float64 { return wakes(p, rest) }},
+		func(p *peer) []float64 { return wakes(p, 1, rest) }},
 	{[]row{{"wake_busy_p50", "ns"}, {"wake_busy_p99", "ns"}}, canPlain,
-		func(p *peer) []float64 { return wakes(p, spin) }},
+		func(p *peer) []float64 { return wakes(p, 1, spin) }},
 }
 
-// From the Add to the worker's return from Get. In between the caller sleeps or works.
-func wakes(p *peer, pass func(ns int64)) []float64 {
+// From the Add to a worker's return from Get. In between the caller sleeps or works.
+func wakes(p *peer, workers int, pass func(ns int64)) []float64 {
 	q := p.plain()
 	var handled, gotNs atomic.Int64
-	var worker sync.WaitGroup
-	worker.Go(func() {
-		for {
-			key, shutdown := q.Get()
-			if shutdown {
-				return
+	var crew sync.WaitGroup
+	for range workers {
+		crew.Go(func() {
+			for {
+				key, shutdown := q.Get()
+				if shutdown {
+					return
+				}
+				gotNs.Store(now())
+				q.Done(key)
+				handled.Add(1)
 			}
-			gotNs.Store(now())
-			q.Done(key)
-			handled.Add(1)
-		}
-	})
-	pass(size.restNs)
+		})
+	}
+	pass(int64(workers) * size.restNs)
 	key := formatKey(1)
 	took := make([]float64, size.wakes)
 	for i := range took {
@@ -46,7 +48,7 @@ func wakes(p *peer, pass func(ns int64)) []float64 {
 		took[i] = float64(gotNs.Load() - start)
 	}
 	q.ShutDown()
-	worker.Wait()
+	crew.Wait()
 	return []float64{percentile(took, 0.5), percentile(took, 0.99)}
 }
 

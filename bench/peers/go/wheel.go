@@ -21,24 +21,28 @@ var wheelGroups = []group{
 
 func newWheel() *timingwheel.TimingWheel { return timingwheel.NewTimingWheel(time.Millisecond, 20) }
 
+func wheelInsert(w *timingwheel.TimingWheel, delays []int64, timers []*timingwheel.Timer) float64 {
+	nothing := func() {}
+	start := now()
+	for i, delay := range delays {
+		timers[i] = w.AfterFunc(time.Duration(delay), nothing)
+	}
+	return float64(now()-start) / float64(len(delays))
+}
+
 func wheelInsertCancel() (insert, cancel float64) {
 	n := size.keys
 	delays := spans(n, int64(time.Second), int64(time.Minute))
 	order := randomOrder(n)
 	timers := make([]*timingwheel.Timer, n)
 	shuffled := make([]*timingwheel.Timer, n)
-	nothing := func() {}
-	start := now()
 	w := newWheel()
 	w.Start()
-	for i := range n {
-		timers[i] = w.AfterFunc(time.Duration(delays[i]), nothing)
-	}
-	insert = float64(now()-start) / float64(n)
+	insert = wheelInsert(w, delays, timers)
 	for i, at := range order {
 		shuffled[i] = timers[at]
 	}
-	start = now()
+	start := now()
 	for _, t := range shuffled {
 		t.Stop()
 	}
