@@ -1,122 +1,35 @@
 #!/usr/bin/env python3
 """Runs wq_bench and the peers in turn, and says how they compare.
 
-    run.py --wq PATH [--rounds N] [--rows A,B] [--peers A,B] [--json FILE] [--docs DIR] [--quick]
+    run.py --wq PATH [--rounds N] [--rows A,B] [--peers A,B] [--curves] [--resume] [--quick]
+           [--json FILE] [--docs DIR] [--readme FILE]
+    run.py --render
 
 In every round each program runs once, one after the other, so that whatever the
-machine does it does to all of them. A row's value is the best round. See README.md
-for the contract of a peer; tables.py for what is made of the figures.
+machine does it does to all of them. A row's value is the best round. A full run is all
+rows, the curves and all peers; it writes docs/bench/ and the table of the README, which
+say what docs/bench/peers.json says. See README.md for the contract of a peer; rounds.py
+for how they are run; tables.py and charts.py for what is made of the figures.
 """
 import argparse
-import datetime
+import fnmatch
 import json
 import os
 import platform
-import subprocess
+import signal
 import sys
 
+import charts
+import rounds
 import tables
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
+DOCS = os.path.join(ROOT, "docs", "bench")
+README = os.path.join(ROOT, "README.md")
 LEAST_ROUNDS = 5
-SKIPPED = 77
-TIME_LIMIT_S = 1800
-
-
-class Program:
-    """Something to run, and the rows that it can do."""
-
-    def __init__(self, name, command, listed, versions):
-        self.name = name
-        self.command = command
-        self.listed = listed
-        self.versions = versions
-        self.best = {}  # peer -> row -> (value, unit)
-        self.failed = None
-
-
-def progress(text):
-    if sys.stderr.isatty():
-        sys.stderr.write("\r\033[K" + text)
-        sys.stderr.flush()
-
-
-def lines_of(command):
-    return subprocess.run(command, check=True, capture_output=True, text=True, timeout=TIME_LIMIT_S).stdout.split("\n")[:-1]
-
-
-def open_program(name, command):
-    return Program(name, command, lines_of(command + ["--list"]), lines_of(command + ["--version"]))
-
-
-def build_peers(out, skipped):
-    """The programs of all folders that have a `build`."""
-    found = []
-    for folder in sorted(os.listdir(HERE)):
-        build = os.path.join(HERE, folder, "build")
-        if not os.access(build, os.X_OK) or not os.path.isfile(build):
-            continue
-        progress(f"building {folder} ...")
-        os.makedirs(out, exist_ok=True)
-        done = subprocess.run([build, out], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        progress("")
-        if done.returncode != 0:
-            said = done.stderr.strip().split("\n")[-1]
-            if done.returncode != SKIPPED:
-                sys.stderr.write(done.stderr)
-            skipped[folder] = said if done.returncode == SKIPPED else "its build failed: " + said
-            continue
-        for line in done.stdout.split("\n")[:-1]:
-            name, *command = line.split(" ")
-            found.append(open_program(name, command))
-    return found
-
-
-def keep_best(program, row, value, unit):
-    """libev's and libuv's rows come out of wq_bench, under names of their own."""
-    peer, name = tables.owner_of(row) if program.name == "wq" else (program.name, row)
-    known = program.best.setdefault(peer, {})
-    if name not in known or tables.better(value, known[name][0], unit):
-        known[name] = (value, unit)
-
-
-def parse_line(line):
-    """A row's (name, value, unit), or None: a remark."""
-    if not line.startswith("{"):
-        return None
-    told = json.loads(line)
-    return told["row"], float(told["value"]), told["unit"]
-
-
-def run_once(program, rows, quick, where):
-    if program.name == "wq":
-        command = program.command + ["--reps", "1", "--lines", "--rows", ",".join(rows)]
-        command += ["--quick"] if quick else []
-    else:
-        command = program.command + (["--quick"] if quick else []) + rows
-    progress(f"{where}: {program.name}, {len(rows)} rows")
-    seen = 0
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as child:
-        for line in child.stdout:
-            told = parse_line(line)
-            if told:
-                seen += 1
-                keep_best(program, *told)
-                progress(f"{where}: {program.name}, {seen} of {len(rows)} rows")
-    progress("")
-    if child.returncode != 0 or seen < len(rows):
-        program.failed = f"ended with {child.returncode} after {seen} of {len(rows)} rows"
-
-
-def run_rounds(programs, wanted, rounds, quick):
-    for i in range(rounds):
-        for program in programs:
-            rows = [row for row in program.listed if wanted(program.name, row)]
-            if rows and not program.failed:
-                run_once(program, rows, quick, f"round {i + 1} of {rounds}")
-                if program.failed:
-                    print(f"{program.name}: {program.failed}; it is left out from now on", file=sys.stderr)
+CURVE_ROUNDS = 3
+INTERRUPTED = 130
 
 
 def machine():
@@ -130,36 +43,54 @@ def machine():
     return f"{model}, {len(os.sched_getaffinity(0))} CPUs, {system.system} {system.release} {system.machine}"
 
 
-def write(path, text):
-    """Beside its place, and moved there."""
-    os.makedirs(os.path.dirname(os.path.abspath(path)), exist_ok=True)
-    temporary = f"{path}.{os.getpid()}"
-    with open(temporary, "w", encoding="utf-8") as f:
-        f.write(text)
-    os.replace(temporary, path)
+# ---- what is asked for ------------------------------------------------------
 
 
-def arguments():
+def arguments(argv):
     parser = argparse.ArgumentParser(description="wq beside its peers", allow_abbrev=False)
-    parser.add_argument("--wq", required=True, help="the program wq_bench")
+    parser.add_argument("--wq", help="the program wq_bench")
     parser.add_argument("--rounds", type=int, default=LEAST_ROUNDS)
-    parser.add_argument("--rows", help="only these, by wq's names: A,B,..")
+    parser.add_argument("--rows", help="only these, by wq's names: A,B,.. (cycle@* is a curve)")
     parser.add_argument("--peers", help="only these: A,B,..")
-    parser.add_argument("--json", default=os.path.join(ROOT, "build", "peers.json"))
-    parser.add_argument("--docs", default=os.path.join(ROOT, "docs", "bench"), help="for the table and the charts")
-    parser.add_argument("--build", default=os.path.join(ROOT, "build", "peers"), help="where peers are built")
+    parser.add_argument("--curves", action="store_true", help="the curves, too; a full run has them anyway")
+    parser.add_argument("--resume", action="store_true", help="go on where a run was interrupted")
     parser.add_argument("--quick", action="store_true", help="little of everything: no figure means anything")
-    o = parser.parse_args()
+    parser.add_argument("--render", action="store_true", help="only write the documents anew, from docs/bench/peers.json")
+    parser.add_argument("--json", default=os.path.join(ROOT, "build", "peers.json"))
+    parser.add_argument("--docs", help="for the tables and the charts (default: docs/bench)")
+    parser.add_argument("--readme", help="whose table is written (default: README.md, unless --docs is given)")
+    parser.add_argument("--build", default=os.path.join(ROOT, "build", "peers"), help="where peers are built")
+    parser.add_argument("--folders", default=HERE, help="where the peers are")
+    o = parser.parse_args(argv)
+    if not o.wq and not o.render:
+        parser.error("--wq is missing")
     if o.rounds < 1:
         parser.error("at least one round")
-    for row in o.rows.split(",") if o.rows else []:
-        if row not in tables.BY_NAME:
-            parser.error(f"no row is called {row}")
+    known = [*tables.BY_NAME, *tables.POINTS]
+    for pattern in o.rows.split(",") if o.rows else []:
+        if not fnmatch.filter(known, pattern):
+            parser.error(f"no row is called {pattern}")
+    o.curve_rounds = min(o.rounds, CURVE_ROUNDS)
+    o.full = not (o.quick or o.rows or o.peers or o.rounds < LEAST_ROUNDS)
+    if not o.readme and not o.docs:
+        o.readme = README
+    o.docs = o.docs or DOCS
     return o
 
 
-def wanted_rows(o):
-    names = o.rows.split(",") if o.rows else list(tables.BY_NAME)
+def chosen(o):
+    """(rows, points), by wq's names."""
+    patterns = o.rows.split(",") if o.rows else []
+    rows = [name for name in tables.BY_NAME if not patterns or any(fnmatch.fnmatchcase(name, p) for p in patterns)]
+    points = [name for name in tables.POINTS if any(fnmatch.fnmatchcase(name, p) for p in patterns)]
+    if o.curves or o.full:
+        points = list(tables.POINTS)
+    if o.quick:
+        points = [name for name in points if tables.POINTS[name] <= tables.QUICK_MOST]
+    return rows, points
+
+
+def wanted_rows(names):
     theirs = {peer_row for name in names for peer_row in tables.BY_NAME[name].theirs}
     theirs |= {tables.BEST_CASES[name] for name in names if name in tables.BEST_CASES}
 
@@ -172,40 +103,111 @@ def wanted_rows(o):
     return wanted
 
 
-def main():
-    o = arguments()
-    skipped = {}
-    programs = [open_program("wq", [o.wq])]
-    for program in build_peers(o.build, skipped):
-        if not o.peers or program.name in o.peers.split(","):
-            programs.append(program)
-    run_rounds(programs, wanted_rows(o), o.rounds, o.quick)
+def wanted_points(names):
+    return lambda program, row: (tables.owner_of(row)[1] if program == "wq" else row) in names
 
+
+# ---- what comes of it -------------------------------------------------------
+
+
+def results(o, programs, skipped, dates):
+    """As the JSON has it."""
     best = {}
     for program in programs:
-        if program.failed:  # what it printed before is no figure either
-            skipped[program.name] = program.failed
-        else:
-            best.update(program.best)
-    if programs[0].failed:
-        sys.exit(f"wq_bench {programs[0].failed}")
-    about = {
-        "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d"),
+        skipped.update(
+            {program.name + ("" if kind == "rows" else "'s curves"): why for kind, why in program.failed.items()}
+        )
+        for peer, rows in program.best.items():  # what it printed before it failed is no figure either
+            kept = {name: row for name, row in rows.items() if ("curves" if "@" in name else "rows") not in program.failed}
+            best[peer] = {} if "rows" in program.failed else kept
+    return {
+        "date": " to ".join(sorted({min(dates), max(dates)})) if dates else "",
         "machine": machine(),
         "rounds": o.rounds,
+        "curve_rounds": o.curve_rounds,
         "quick": o.quick,
         "versions": [line for program in programs for line in program.versions],
         "skipped": skipped,
+        "rows": tables.compare(best, judge=not o.quick),
+        "curves": tables.curves(best),
     }
-    rows = tables.compare(best, judge=not o.quick)
-    write(o.json, json.dumps({**about, "rows": rows}, indent=1, ensure_ascii=False) + "\n")
-    print(tables.text_table(rows, about))
-    if o.quick or o.rows or o.peers or o.rounds < LEAST_ROUNDS:
-        print(f"{o.docs} is left as it is: that takes all rows, all peers and {LEAST_ROUNDS} rounds")
-        return
-    for name, text in tables.documents(rows, about).items():
-        write(os.path.join(o.docs, name), text)
+
+
+def documents(data):
+    """File name -> text, for docs/bench/."""
+    return {
+        "peers.json": json.dumps(data, indent=1, ensure_ascii=False) + "\n",
+        "table.md": tables.markdown_table(data),
+        "curves.md": tables.markdown_curves(data),
+        **charts.all_charts(data),
+    }
+
+
+def write_documents(o, data):
+    for name, text in documents(data).items():
+        rounds.write(os.path.join(o.docs, name), text)
     print(f"written: {o.docs}")
+    if o.readme:
+        with open(o.readme, encoding="utf-8") as f:
+            text = f.read()
+        rounds.write(o.readme, tables.with_readme_table(text, data))
+        print(f"written: {o.readme}")
+
+
+def render(o):
+    with open(os.path.join(o.docs, "peers.json"), encoding="utf-8") as f:
+        write_documents(o, json.load(f))
+
+
+def tell_interrupted(o, data, kept):
+    rounds.say("")
+    if data["rows"] or data["curves"]:
+        print(tables.text_tables(data))
+        print("These figures are of a part of the run.")
+    goes_on = "; --resume goes on from here" if kept.folder else ""
+    print(f"Interrupted: {o.json} and {o.docs} are left as they are{goes_on}.")
+
+
+def run(o):
+    skipped, dates = {}, set()
+    programs = [rounds.open_program("wq", [o.wq])]
+    for program in rounds.build_peers(o.folders, o.build, skipped):
+        if not o.peers or program.name in o.peers.split(","):
+            programs.append(program)
+    rows, points = chosen(o)
+    turns = rounds.plan(
+        programs, {"rows": (o.rounds, wanted_rows(rows)), "curves": (o.curve_rounds, wanted_points(points))}
+    )
+    kept = rounds.Kept(os.path.join(o.build, "rounds") if o.resume or o.full else None, programs, o.quick)
+    if not o.resume:
+        kept.clear()
+    try:
+        rounds.run_all(turns, kept, o.quick, dates)
+    except KeyboardInterrupt:
+        tell_interrupted(o, results(o, programs, skipped, dates), kept)
+        sys.exit(INTERRUPTED)
+    for kind, why in programs[0].failed.items():
+        sys.exit(f"wq_bench: {kind}: {why}")
+    data = results(o, programs, skipped, dates)
+    rounds.write(o.json, documents(data)["peers.json"])
+    print(tables.text_tables(data))
+    if o.full:
+        write_documents(o, data)
+    else:
+        print(f"{o.docs} is left as it is: that takes all rows, all peers and {LEAST_ROUNDS} rounds")
+
+
+def interrupt(*_):
+    raise KeyboardInterrupt
+
+
+def main():
+    o = arguments(sys.argv[1:])
+    signal.signal(signal.SIGTERM, interrupt)
+    try:
+        render(o) if o.render else run(o)
+    except KeyboardInterrupt:
+        sys.exit(INTERRUPTED)
 
 
 if __name__ == "__main__":

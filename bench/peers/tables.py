@@ -1,11 +1,10 @@
-"""What is made of the figures of wq and its peers: ratios, bars, tables, charts.
+"""What is made of the figures of wq and its peers: ratios, bars, curves, tables.
 
 A ratio says how many times better wq is, in either direction: 2 is half the time,
-half the memory or twice the throughput.
+half the memory or twice the throughput. `data` is what the JSON has: see run.results().
 """
 import math
 from dataclasses import dataclass
-from html import escape
 
 
 @dataclass(frozen=True)
@@ -13,60 +12,83 @@ class Row:
     """theirs: the peer's row that it stands beside, the first one that the peer has."""
 
     name: str
+    means: str  # for the README; rows without a bar are not in it
     theirs: tuple
     bar: float = None  # the least ratio to client-go, or to all peers of the timer rows
     words: str = ""  # the bar, as it was asked for
     timer: bool = False
 
 
-def row(name, bar=None, theirs=None, words=None, timer=False):
+def row(name, bar=None, means="", theirs=None, words=None, timer=False):
     if words is None:
         words = f"≥ {bar:g} ×" if bar else ""
-    return Row(name, tuple(theirs or (name,)), bar, words, timer)
+    return Row(name, means, tuple(theirs or (name,)), bar, words, timer)
 
 
 ROWS = (
-    row("cycle_empty", 7),
-    row("cycle_metrics", 10),
-    row("cycle_1m", 5),
-    row("dup_hot", 2.5),
+    row("cycle_empty", 7, "add, get, done on an empty queue"),
+    row("cycle_metrics", 10, "the same, with metrics"),
+    row("cycle_1m", 5, "the same, behind 1M keys"),
+    row("dup_hot", 2.5, "add what is in line already"),
     row("dup_1m"),
-    row("bulk_add", 3),
-    row("bulk_add_many", 5, ["bulk_add"]),
-    row("bulk_get_done", 3.5),
-    row("bulk_get_done_many", 7, ["bulk_get_done"]),
-    row("pc_1_1", 4),
-    row("pc_next_1_1", 6, ["pc_1_1"]),
-    row("pc_many_1_1", 10, ["pc_1_1"]),
-    row("pc_4_4", 4.5),
-    row("pc_next_4_4", None, ["pc_4_4"]),
-    row("short_1_1", 3),
-    row("short_2_2", 3),
-    row("short_4_4", 3),
-    row("hot_1_1", 2),
-    row("hot_4_4", 2),
-    row("pingpong", 1.5),
-    row("work_1us", 1.8),
+    row("bulk_add", 3, "1M adds"),
+    row("bulk_add_many", 5, "1M adds, in batches", ["bulk_add"]),
+    row("bulk_get_done", 3.5, "get and done of 1M keys"),
+    row("bulk_get_done_many", 7, "get and done of 1M keys, in batches", ["bulk_get_done"]),
+    row("pc_1_1", 4, "1 producer + 1 worker"),
+    row("pc_next_1_1", 6, "1 + 1, done and get in one step", ["pc_1_1"]),
+    row("pc_many_1_1", 10, "1 + 1, in batches", ["pc_1_1"]),
+    row("pc_4_4", 4.5, "4 + 4"),
+    row("pc_next_4_4", None, "", ["pc_4_4"]),
+    row("short_1_1", 3, "1 + 1, at most 1,024 keys in line"),
+    row("short_2_2", 3, "2 + 2, likewise"),
+    row("short_4_4", 3, "4 + 4, likewise"),
+    row("hot_1_1", 2, "1 + 1, few keys, added again and again"),
+    row("hot_4_4", 2, "4 + 4, likewise"),
+    row("pingpong", 1.5, "two queues, to and fro"),
+    row("work_1us", 1.8, "4 + 4, 1 µs of work a key"),
     row("second_start"),
-    row("wake_idle_p50", 1 / 1.3, words="no worse than 1.3 ×"),
+    row("wake_idle_p50", 1 / 1.3, "wake a worker, then sleep", words="no worse than 1.3 ×"),
     row("wake_idle_p99"),
-    row("wake_busy_p50", 4),
+    row("wake_busy_p50", 4, "wake a worker, then go on"),
     row("wake_busy_p99"),
-    row("bytes_per_key", 1 / 0.6, words="≤ 0.6 ×"),
+    row("bytes_per_key", 1 / 0.6, "resident memory a key", words="≤ 0.6 ×"),
     row("bytes_kept_after"),
-    row("add_after", 3.5),
-    row("fire_burst", 9),
-    row("late_p50", 7),
+    row("add_after", 3.5, "1M delayed adds"),
+    row("fire_burst", 9, "1M keys due at one instant"),
+    row("late_p50", 7, "how late a delayed key is"),
     row("late_p99"),
-    row("late_pool_p50", 15, ["late_pool_p50", "late_p50"]),
-    row("late_pool_p99", None, ["late_pool_p99", "late_p99"]),
-    row("limited_cycle", 9),
-    row("wheel_insert", 1, words="ahead", timer=True),
-    row("wheel_cancel", 1, words="ahead", timer=True),
-    row("wheel_expire", 1, words="ahead", timer=True),
+    row("late_pool_p50", 15, "how late it is in a pool", ["late_pool_p50", "late_p50"]),
+    row("late_pool_p99", None, "", ["late_pool_p99", "late_p99"]),
+    row("limited_cycle", 9, "rate-limited add, count, forget"),
+    row("wheel_insert", 1, "start 1M timers", words="ahead", timer=True),
+    row("wheel_cancel", 1, "stop 1M timers", words="ahead", timer=True),
+    row("wheel_expire", 1, "1M timers fire", words="ahead", timer=True),
 )
 BY_NAME = {r.name: r for r in ROWS}
 JUDGE = "client-go"
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Its points are rows of their own, NAME@X."""
+
+    name: str
+    title: str
+    of_x: str  # what X counts
+    x: tuple
+
+
+KEYS = (1000, 10000, 100000, 1000000, 10000000)
+CURVES = (
+    Curve("cycle", "Add, get, done against keys in line", "keys in line", KEYS),
+    Curve("add_after", "A delayed add against keys that wait in the end", "keys", KEYS),
+    Curve("threads", "Throughput against threads", "producers, and as many workers", (1, 2, 4, 8)),
+    Curve("waiters", "Waking one of many workers", "workers that wait", (1, 2, 4, 8, 16, 32, 64)),
+    Curve("wheel_insert", "Starting a timer against timers in the end", "timers", KEYS),
+)
+POINTS = {f"{c.name}@{x}": x for c in CURVES for x in c.x}
+QUICK_MOST = 100000  # the largest X of a quick run
 # Beside the plain figure, the peer's best case.
 BEST_CASES = {"bytes_per_key": "bytes_per_key_freed", "bytes_kept_after": "bytes_kept_after_freed"}
 
@@ -132,6 +154,21 @@ def compare(best, judge=True):
     return out
 
 
+def curves(best):
+    """A list as the JSON has it; what a program has no figure for is None."""
+    out = []
+    for c in CURVES:
+        names = [f"{c.name}@{x}" for x in c.x]
+        units = {rows[name][1] for rows in best.values() for name in names if name in rows}
+        if len(units) > 1:
+            raise ValueError(f"{c.name} is in {' and '.join(sorted(units))}")
+        series = {peer: [rows[name][0] if name in rows else None for name in names] for peer, rows in best.items()}
+        series = {peer: values for peer, values in series.items() if any(v is not None for v in values)}
+        if series:
+            out.append({"name": c.name, "unit": units.pop(), "x": list(c.x), "series": series})
+    return out
+
+
 def format_value(value, unit):
     if unit == "ns":
         return f"{value:.1f} ns" if value < 10000 else f"{value / 1000:.1f} µs"
@@ -141,9 +178,20 @@ def format_value(value, unit):
 
 
 def format_ratio(value):
+    """Rounded down: what is printed as its bar has met it."""
     if value is None:
         return "–"
-    return f"{value:.2f} ×" if value < 10 else f"{value:.1f} ×"
+    digits = 2 if value < 10 else 1 if value < 100 else 0
+    if value < 0.1:
+        digits = 1 - math.floor(math.log10(value))
+    return f"{math.floor(value * 10**digits + 1e-6) / 10**digits:.{digits}f} ×"
+
+
+def format_count(n):
+    for size, unit in ((1000000, "M"), (1000, "k")):
+        if n >= size and n % size == 0:
+            return f"{n // size}{unit}"
+    return str(n)
 
 
 def verdict(told):
@@ -175,95 +223,108 @@ def cells(rows):
     return out
 
 
-def about_lines(about):
-    lines = [f"{about['machine']}; {about['date']}; best of {about['rounds']} rounds; {', '.join(about['versions'])}"]
-    lines += [f"{name} was skipped: {why}" for name, why in sorted(about["skipped"].items())]
-    if about.get("quick"):
+def curve_cells(curve):
+    """A header and a line for each program."""
+    of_x = next(c.of_x for c in CURVES if c.name == curve["name"])
+    out = [[of_x, *(format_count(x) for x in curve["x"])]]
+    ours = curve["series"].get("wq", [None] * len(curve["x"]))
+    for peer, values in curve["series"].items():
+        line = [peer]
+        for mine, value in zip(ours, values):
+            told = "" if value is None else format_value(value, curve["unit"])
+            if peer != "wq" and value is not None and mine is not None:
+                told += f" ({format_ratio(ratio(mine, value, curve['unit']))})"
+            line.append(told)
+        out.append(line)
+    return out
+
+
+def about_lines(data):
+    rounds = f"best of {data['rounds']} rounds"
+    if data["curves"]:
+        rounds += f" (curves: {data['curve_rounds']})"
+    lines = [f"{data['machine']}; {data['date']}; {rounds}; {', '.join(data['versions'])}"]
+    lines += [f"{name} was skipped: {why}" for name, why in sorted(data["skipped"].items())]
+    if data["quick"]:
         lines.append("A quick run: too small to be judged.")
     return lines
 
 
-def text_table(rows, about):
-    table = cells(rows)
+def aligned(table):
     widths = [max(len(line[i]) for line in table) for i in range(len(table[0]))]
-    lines = ["  ".join(cell.ljust(width) for cell, width in zip(line, widths)).rstrip() for line in table]
+    return ["  ".join(cell.ljust(width) for cell, width in zip(line, widths)).rstrip() for line in table]
+
+
+def text_tables(data):
+    rows = data["rows"]
+    lines = aligned(cells(rows))
     judged = [told["met"] for told in rows if told.get("met") is not None]
     lines.append(f"{len(rows)} rows: {sum(judged)} bars met, {len(judged) - sum(judged)} MISSED")
-    return "\n".join(lines + about_lines(about))
+    for curve in data["curves"]:
+        lines += ["", curve["name"] + "@", *aligned(curve_cells(curve))]
+    return "\n".join(lines + about_lines(data))
 
 
-def markdown_table(rows, about):
-    table = cells(rows)
+def markdown(table, right):
+    """right: how many columns, from the second on, hold figures."""
     lines = ["| " + " | ".join(line) + " |" for line in table]
-    lines.insert(1, "| --- |" + " ---: |" * (len(table[0]) - 3) + " --- | --- |")
-    return "\n".join(lines) + "\n\n" + "  \n".join(about_lines(about)) + "\n"
+    lines.insert(1, "| --- |" + " ---: |" * right + " --- |" * (len(table[0]) - 1 - right))
+    return "\n".join(lines) + "\n"
 
 
-COLOURS = ("#2a6f97", "#e07a1f", "#5b8c5a", "#9a4c95", "#b23a48", "#6c757d")
-BAR, GAP, LEFT, WIDTH = 11, 8, 150, 560
+def markdown_about(data):
+    return "  \n".join(about_lines(data)) + "\n"
 
 
-def chart(rows, about, title):
-    """How many times better wq is, on a logarithmic scale: bars to the right of the line at 1."""
-    peers = peers_of(rows)
-    shown = [x for told in rows for x in told["ratio"].values() if x]
-    low = min([0.5, *shown])
-    high = max([2, *shown])
-    span = math.log(high / low)
+def markdown_table(data):
+    table = cells(data["rows"])
+    return markdown(table, len(table[0]) - 3) + "\n" + markdown_about(data)
 
-    def x_of(value):
-        return LEFT + WIDTH * math.log(value / low) / span
 
-    def text(x, y, words, more=""):
-        return f'<text x="{x:.1f}" y="{y:.1f}" {more}>{escape(words)}</text>'
+def markdown_curves(data):
+    out = []
+    for curve in data["curves"]:
+        title = next(c.title for c in CURVES if c.name == curve["name"])
+        out.append(f"## {title}\n\n![{title}](curve-{curve['name']}.svg)\n\n")
+        out.append(markdown(curve_cells(curve), len(curve["x"])) + "\n")
+    return "# How cost grows\n\n" + "".join(out) + markdown_about(data)
 
-    body = [text(8, 20, title, 'font-size="14" font-weight="bold"')]
-    for i, peer in enumerate(peers):
-        body.append(f'<rect x="{LEFT + i * 140}" y="30" width="10" height="10" fill="{COLOURS[i % len(COLOURS)]}"/>')
-        body.append(text(LEFT + i * 140 + 15, 39, peer))
-    y = 56
-    for told in rows:
-        drawn = [(i, told["ratio"][p]) for i, p in enumerate(peers) if told["ratio"].get(p)]
-        if not drawn:
-            continue
-        body.append(text(8, y + BAR - 2, told["name"]))
-        for i, value in drawn:
-            left, right = sorted((x_of(1), x_of(value)))
-            body.append(
-                f'<rect x="{left:.1f}" y="{y}" width="{max(right - left, 1):.1f}" height="{BAR - 2}" '
-                f'fill="{COLOURS[i % len(COLOURS)]}"/>'
-            )
-            body.append(text(right + 4, y + BAR - 3, format_ratio(value), 'font-size="9"'))
-            y += BAR
-        y += GAP
-    body.append(f'<line x1="{x_of(1):.1f}" y1="48" x2="{x_of(1):.1f}" y2="{y}" stroke="#333"/>')
-    for line in about_lines(about):
-        for piece in wrapped(line, 125):
-            y += 13
-            body.append(text(8, y, piece, 'font-size="9" fill="#555"'))
+
+# ---- the README ---------------------------------------------------------------
+
+MARKS = ("<!-- bench-peers -->\n", "<!-- /bench-peers -->\n")
+
+
+def readme_table(data):
+    """client-go and the bars; of the timers, the best peer."""
+    queue, timers = [["", "wq", JUDGE, "times better", "bar", ""]], [["", "wq", "the best peer", "times better"]]
+    for told in data["rows"]:
+        r = BY_NAME[told["name"]]
+        ours, unit, of = format_value(told["wq"], told["unit"]), told["unit"], told["ratio"]
+        if r.timer and told["peers"]:
+            peer = min(told["peers"], key=lambda p: math.inf if of[p] is None else of[p])
+            timers.append([r.means, ours, f"{format_value(told['peers'][peer], unit)} ({peer})", format_ratio(of[peer])])
+        elif r.words and JUDGE in told["peers"]:
+            theirs = format_value(told["peers"][JUDGE], unit)
+            queue.append([r.means, ours, theirs, format_ratio(of[JUDGE]), r.words, verdict(told)])
+    versions = [line for line in data["versions"] if line.split(" ")[0] in ("wq", JUDGE)]
+    about = f"{data['machine']}; {data['date']}; best of {data['rounds']} rounds; {', '.join(versions)}."
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{LEFT + WIDTH + 80}" height="{y + 12}" '
-        f'font-family="sans-serif" font-size="11">\n<rect width="100%" height="100%" fill="#fff"/>\n'
-        + "\n".join(body)
-        + "\n</svg>\n"
+        markdown(queue, 3)
+        + "\n"
+        + markdown(timers, 3)
+        + f"\n{about} By `scripts/bench-peers`; all rows, all peers and how cost grows: [docs/bench](docs/bench/README.md).\n"
     )
 
 
-def wrapped(line, width):
-    out = [""]
-    for word in line.split(" "):
-        if out[-1] and len(out[-1]) + 1 + len(word) > width:
-            out.append("")
-        out[-1] += (" " if out[-1] else "") + word
-    return out
+def readme_part(text):
+    """What stands between the marks: (from, to)."""
+    begin, end = (text.find(mark) for mark in MARKS)
+    if begin < 0 or end < begin:
+        raise ValueError(f"there is no {MARKS[0].strip()} .. {MARKS[1].strip()}")
+    return begin + len(MARKS[0]), end
 
 
-def documents(rows, about):
-    """File name -> text, for docs/bench/."""
-    timers = [told for told in rows if BY_NAME[told["name"]].timer]
-    queues = [told for told in rows if not BY_NAME[told["name"]].timer]
-    return {
-        "table.md": markdown_table(rows, about),
-        "queue.svg": chart(queues, about, "How many times better wq's queue is (logarithmic)"),
-        "timers.svg": chart(timers, about, "How many times better wq's timers are (logarithmic)"),
-    }
+def with_readme_table(text, data):
+    begin, end = readme_part(text)
+    return text[:begin] + readme_table(data) + text[end:]
