@@ -118,8 +118,7 @@ def results(o, programs, skipped, dates):
             {program.name + ("" if kind == "rows" else "'s curves"): why for kind, why in program.failed.items()}
         )
         for peer, rows in program.best.items():  # what it printed before it failed is no figure either
-            kept = {name: row for name, row in rows.items() if ("curves" if "@" in name else "rows") not in program.failed}
-            best[peer] = {} if "rows" in program.failed else kept
+            best[peer] = {name: row for name, row in rows.items() if ("curves" if "@" in name else "rows") not in program.failed}
     return {
         "date": " to ".join(sorted({min(dates), max(dates)})) if dates else "",
         "machine": machine(),

@@ -1,4 +1,5 @@
 """run.py and what it makes of figures; the programs that it runs here are shell scripts."""
+import contextlib
 import json
 import os
 import select
@@ -7,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+import unittest.mock
 import xml.etree.ElementTree as xml
 
 import charts
@@ -170,6 +172,12 @@ class Rounds(unittest.TestCase):
             + [("curves", 1, name, ("b@1",)) for name in ("wq", "q")],
         )
 
+    def test_a_program_that_takes_too_long_is_ended(self):
+        p = rounds.Program("p", ["sh", "-c", "tail -f /dev/null"], [], [])
+        with unittest.mock.patch("rounds.TURN_LIMIT_S", 0.01):
+            self.assertEqual(rounds.measure(rounds.Turn("rows", 1, 1, p, ("a",)), False, ""), [])
+        self.assertEqual(p.failed, {"rows": "took more than 0.01 s"})
+
     def test_estimate(self):
         p, q = (rounds.Program(name, [], [], []) for name in "pq")
         left = [rounds.Turn("rows", 2, 2, p, ("a",) * 4), rounds.Turn("rows", 2, 2, q, ("a",) * 10)]
@@ -307,7 +315,7 @@ class Charts(unittest.TestCase):
 
 
 # What a program is, here: it prints 100 (a peer: 700) for each row that it is asked for, and
-# writes down that it was. The folder's files say that it should fail or hang, and in what.
+# writes down that it was. The folder's files say that it should fail or hang in its second turn.
 FAKE = """#!/bin/sh
 at=%(at)s
 name=%(name)s
@@ -318,13 +326,13 @@ case "$*" in
 *) kind=rows ;;
 esac
 echo "$name $kind" >>$at/calls
-if [ -e $at/fail.$name.$kind ]; then exit 3; fi
 for word in $(echo "$*" | tr ',' ' '); do
 	case $word in
 	--* | 1) ;;
 	*) echo "{\\"row\\": \\"$word\\", \\"value\\": %(value)d, \\"unit\\": \\"ns\\"}" ;;
 	esac
 done
+if [ -e $at/fail.$name.$kind ] && [ $(grep -c "$name $kind" $at/calls) = 2 ]; then exit 3; fi
 if [ -e $at/hang.$name ] && [ $(grep -c "$name" $at/calls) = 2 ]; then
 	rm $at/hang.$name
 	cat $at/never &
@@ -406,10 +414,11 @@ class Runs(unittest.TestCase):
         self.put("fail.client-go.rows", "")
         done = self.run_it()
         data = json.loads(self.get("docs/peers.json"))
-        self.assertEqual(self.calls().count("client-go rows"), 1)
+        calls = self.calls()
+        self.assertEqual((calls.count("client-go rows"), calls.count("client-go curves")), (2, 0))
         self.assertEqual([r["peers"] for r in data["rows"]], [{}, {}])
         self.assertEqual(list(data["curves"][0]["series"]), ["wq"])
-        self.assertEqual(data["skipped"]["client-go"], "ended with 3 after 0 of 2 rows")
+        self.assertEqual(data["skipped"]["client-go"], "ended with 3 after 2 of 2 rows")
         self.assertIn("client-go was skipped: ended with 3", done.stdout)
 
     def test_rows_stay_if_curves_fail(self):
@@ -418,14 +427,21 @@ class Runs(unittest.TestCase):
         data = json.loads(self.get("docs/peers.json"))
         self.assertEqual(data["rows"][0]["peers"], {"client-go": 700})
         self.assertEqual(list(data["curves"][0]["series"]), ["wq"])
-        self.assertEqual(data["skipped"]["client-go's curves"], "ended with 3 after 0 of 2 rows")
+        self.assertEqual(data["skipped"]["client-go's curves"], "ended with 3 after 2 of 2 rows")
 
     def test_no_report_if_wq_fails(self):
         self.put("fail.wq.curves", "")
         done = self.run_it(status=1)
         self.assertIn("wq_bench: curves: ended with 3", done.stderr)
+        self.assertEqual(self.calls()[10:], ["wq curves", "client-go curves", "client-go curves", "wq curves"])
         self.assertEqual(os.listdir(os.path.join(self.at, "docs")), ["table.md"])
         self.assertFalse(os.path.exists(os.path.join(self.at, "out.json")))
+
+    def end(self, pids):
+        for fd in pids:
+            with contextlib.suppress(ProcessLookupError):
+                signal.pidfd_send_signal(fd, signal.SIGKILL)
+            os.close(fd)
 
     def interrupt(self, number):
         """While client-go runs for the second time, which is the third turn."""
@@ -442,7 +458,7 @@ class Runs(unittest.TestCase):
             preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         )
         pids = [os.pidfd_open(int(pid)) for pid in self.get("hanging").split()]
-        self.addCleanup(lambda: [os.close(fd) for fd in pids])
+        self.addCleanup(self.end, pids)
         os.kill(child.pid, number)
         out, _ = child.communicate(timeout=60)
         self.assertEqual(child.returncode, run.INTERRUPTED)
