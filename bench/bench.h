@@ -109,9 +109,8 @@ extern const struct bench_groups bench_single, bench_bulk, bench_threads, bench_
     bench_wheel, bench_delay, bench_burst, bench_late, bench_parts, bench_limit, bench_workers,
     bench_scrape;
 
-/* What runs in a child of its own, of memory.c and single.c. Return an exit status. */
+/* What runs in a child of its own, of memory.c. Return an exit status. */
 int bench_memory_child(void);
-int bench_single_child(void);
 int bench_waiting_child(void);
 
 /* Prints the versions of the loops whose timers are compared, a line each (wheel.c). */

@@ -630,8 +630,6 @@ static int parse(int argc, char **argv, struct options *o)
 		}
 		if (strcmp(name, "--memory-child") == 0)
 			return bench_memory_child();
-		if (strcmp(name, "--single-child") == 0)
-			return bench_single_child();
 		if (strcmp(name, "--waiting-child") == 0)
 			return bench_waiting_child();
 		if (strcmp(name, "--reps") == 0 && number(value, 1, REPS_MAX) > 0)

@@ -203,11 +203,9 @@ static void *sleep_for_ever(void *arg)
 
 /*
  * glibc leaves the atomics out of a mutex in a process that never had a second
- * thread, which makes it three times as fast; a queue may do the same. Nobody
- * shares a queue there, so it is not what the rows are about. This thread
- * makes sure that mutex and rows are all measured in a process of several
- * threads: it sleeps to the end, for a C library might notice that its last
- * thread was joined. `cycle_single` shows the other state.
+ * thread, which makes it three times as fast. This thread makes sure that mutex
+ * and rows are all measured in a process of several threads: it sleeps to the
+ * end, for a C library might notice that its last thread was joined.
  */
 void bench_threads_begin(void)
 {

@@ -1,8 +1,8 @@
 /*
  * Rows of one thread: what a call costs when nobody else is there.
  *
- *   cycle_empty   Add+Get+Done on an empty queue
- *   cycle_single  the same in a process that has one thread only; to compare
+ *   cycle_empty   Add+Get+Done on an empty queue that no other thread has used
+ *   cycle_shared  the same on one that another thread has used
  *   cycle_waiting cycle_empty while one key waits far away
  *   cycle_metrics cycle_empty on a queue with a name, which counts and times every step
  *   cycle_1m      the same behind 1M other keys: Add a new key, Get the head,
@@ -13,7 +13,6 @@
  */
 #include "bench.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 
 enum { CYCLE_KEYS = 1024 }; /* used in turn: a queue in use sees different keys */
@@ -110,30 +109,29 @@ static void cycle_teardown(void *state)
 	free(c);
 }
 
-/* ---- cycle, in a child that never starts a thread --------------------------- */
+/* ---- cycle, on a queue that another thread has used --------------------------- */
 
 static const bool empty = false, full_of_keys = true;
 
-int bench_single_child(void)
+static void *use(void *arg)
 {
-	struct cycle *c = cycle_setup(&empty);
-	struct bench_sample sample;
+	wq *q = arg;
+	wq_item item;
 
-	cycle_run(NULL, c, &sample);
-	cycle_teardown(c);
-	printf("%.3f %.3f\n", sample.value, sample.limit);
-	return 0;
+	bench_check(wq_try_get(q, &item) == WQ_EAGAIN, "cycle_shared: the queue is not empty");
+	return NULL;
 }
 
-static void single_run(const void *arg, void *state, struct bench_sample *samples)
+static void *shared_setup(const void *arg)
 {
-	char line[128], *at = line;
+	struct cycle *c = cycle_setup(arg);
+	uint64_t thread;
 
-	(void)arg;
-	(void)state;
-	bench_child("--single-child", line, sizeof line);
-	samples[0].value = strtod(at, &at);
-	samples[0].limit = strtod(at, &at);
+	/* This one first, or the other one would be the only one. */
+	use(c->q);
+	bench_thread(&thread, use, c->q);
+	bench_join(thread);
+	return c;
 }
 
 /* ---- cycle, while a key waits ----------------------------------------------- */
@@ -256,12 +254,7 @@ static void dup_teardown(void *state)
 
 static const struct bench_group groups[] = {
     SINGLE("cycle_empty", 4.5, "mutex", &empty, cycle_setup, cycle_run, cycle_teardown),
-    {
-	.rows = {{"cycle_single", "ns", BAR_NONE, 0, "mutex, one thread only"}},
-	.nrows = 1,
-	.reps = 9,
-	.run = single_run,
-    },
+    SINGLE("cycle_shared", 4.5, "mutex", &empty, shared_setup, cycle_run, cycle_teardown),
     {
 	.rows = {{"cycle_waiting", "ns", BAR_TIMES, 1, "cycle_empty + 1.2 x clock"}},
 	.nrows = 1,

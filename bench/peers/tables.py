@@ -26,9 +26,10 @@ def row(name, bar=None, means="", theirs=None, words=None, timer=False):
 
 
 ROWS = (
-    row("cycle_empty", 7, "add, get, done on an empty queue"),
-    row("cycle_metrics", 10, "the same, with metrics"),
-    row("cycle_1m", 5, "the same, behind 1M keys"),
+    row("cycle_empty", 7, "add, get, done on an empty queue of one thread"),
+    row("cycle_shared", 7, "the same, after another thread has used it", ["cycle_empty"]),
+    row("cycle_metrics", 10, "add, get, done, with metrics"),
+    row("cycle_1m", 5, "add, get, done behind 1M keys"),
     row("dup_hot", 2.5, "add what is in line already"),
     row("dup_1m"),
     row("bulk_add", 3, "1M adds"),
