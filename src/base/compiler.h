@@ -5,6 +5,14 @@
 #define wq__likely(x) __builtin_expect(!!(x), 1)
 #define wq__unlikely(x) __builtin_expect(!!(x), 0)
 #define wq__prefetch(p) __builtin_prefetch(p)
+
+/* For writing: it is taken from other CPUs' caches at once. gcc has an instruction for that only if told the model. */
+#if defined(__x86_64__)
+#define wq__prefetch_to_write(p) __asm__ volatile("prefetchw %0" ::"m"(*(const char *)(p)))
+#else
+#define wq__prefetch_to_write(p) __builtin_prefetch(p, 1)
+#endif
+
 #define wq__forced inline __attribute__((always_inline))
 #define wq__apart __attribute__((noinline))
 #define wq__cold __attribute__((cold, noinline))

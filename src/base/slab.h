@@ -86,6 +86,8 @@ static inline void *wq__slab_alloc(wq__slab *s, size_t size, uint32_t *id)
 	char *object = (char *)b + (size_t)at * 8;
 
 	memcpy(&b->freed, object, sizeof b->freed);
+	/* The next one may lie in another CPU's cache: whoever freed it wrote to it. */
+	wq__prefetch_to_write((char *)b + (size_t)b->freed * 8);
 	b->live++;
 	if (wq__unlikely(!b->freed && b->fresh == b->end))
 		wq__slab_unlist(s, b);

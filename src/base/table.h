@@ -94,9 +94,9 @@ static inline __attribute__((always_inline)) void wq__table_prefetch(const wq__t
 	wq__place at = wq__table_home(t, hash);
 
 	/* The slot is one of the next few, often on the next line. */
-	wq__prefetch(&at.page->slot[at.index]);
-	wq__prefetch(&at.page->slot[at.index + 7]);
-	wq__prefetch(at.page);
+	wq__prefetch_to_write(&at.page->slot[at.index]);
+	wq__prefetch_to_write(&at.page->slot[at.index + 7]);
+	wq__prefetch_to_write(at.page);
 }
 
 /* The first slot that is not smaller, or the empty one before it. */

@@ -48,7 +48,7 @@ static inline void scout_on(struct wq__memory *m)
 		m->scout_ahead++;
 		wq__table_prefetch(&m->table, e->hash);
 		if (e->u.line.next)
-			wq__prefetch(wq__entry_at(m, e->u.line.next));
+			wq__prefetch_to_write(wq__entry_at(m, e->u.line.next));
 	}
 }
 
@@ -217,20 +217,24 @@ static wq__apart int done_special(struct wq__memory *m, const wq_item *item)
 	return end_hold(m, false, item, e, at);
 }
 
-/* The same again, where there is nothing but keys that wait. */
+/* The hold ends, of a queue with nothing but keys that wait. */
+static wq__forced int end_plain(struct wq__memory *m, const wq_item *item, struct wq__entry *e,
+                                wq__place at)
+{
+	if (wq__unlikely(e->bits & COMES_BACK && m->flags != 0))
+		return done_special(m, item);
+	if (wq__unlikely(item->token == m->sample))
+		wq__sample_end(m);
+	return end_hold(m, true, item, e, at);
+}
+
 static wq__forced int done_plain(struct wq__memory *m, const wq_item *item)
 {
 	wq__place at;
 	int rc;
 	struct wq__entry *e = held(m, item, &at, &rc);
 
-	if (wq__unlikely(!e))
-		return rc;
-	if (wq__unlikely(e->bits & COMES_BACK && m->flags != 0))
-		return done_special(m, item);
-	if (wq__unlikely(item->token == m->sample))
-		wq__sample_end(m);
-	return end_hold(m, true, item, e, at);
+	return wq__likely(e != NULL) ? end_plain(m, item, e, at) : rc;
 }
 
 /* ---- for turn.c and remember.c ------------------------------------------- */
@@ -256,14 +260,26 @@ int wq__end_hold(struct wq__memory *m, const wq_item *item, struct wq__entry *e)
 	return end_hold(m, false, item, e, at);
 }
 
-int wq__done(struct wq__memory *m, const wq_item *item)
+/* Done, and nothing is remembered of its failures. */
+int wq__done_well(struct wq__memory *m, const wq_item *item)
 {
-	return done_special(m, item);
+	wq__place at;
+	int rc;
+	struct wq__entry *e = held(m, item, &at, &rc);
+
+	if (wq__unlikely(!e))
+		return stale(m, rc);
+	if (wq__unlikely(wq__bears(m, e)))
+		wq__forget_failures(m, e);
+	return wq__plain_out(m) ? end_plain(m, item, e, at) : done_special(m, item);
 }
 
 void wq__take(struct wq__memory *m, wq_item *item)
 {
-	take(m, false, item, sizeof *item);
+	if (wq__plain_out(m))
+		take(m, true, item, sizeof *item);
+	else
+		take(m, false, item, sizeof *item);
 }
 
 /*

@@ -210,7 +210,7 @@ void wq__forget_key(struct wq__memory *m, struct wq__entry *e, uint64_t slot);
 /* get.c */
 struct wq__entry *wq__held(struct wq__memory *m, const wq_item *item, int *why);
 int wq__end_hold(struct wq__memory *m, const wq_item *item, struct wq__entry *e);
-int wq__done(struct wq__memory *m, const wq_item *item);
+int wq__done_well(struct wq__memory *m, const wq_item *item);
 void wq__take(struct wq__memory *m, wq_item *item);
 bool wq__ready_now(struct wq__memory *m);
 int wq__mem_get(void *state, wq_item *item, int64_t deadline_ns);

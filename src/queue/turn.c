@@ -120,20 +120,19 @@ static int again(struct wq__memory *m, const wq_item *item, struct wq__entry *e,
 
 static wq__cold int give_up(struct wq__memory *m, const wq_item *item)
 {
-	int rc = wq__done(m, item);
+	int rc = wq__done_well(m, item);
 
 	m->ngiven_up += rc >= 0;
 	return rc;
 }
 
-static int settle(struct wq__memory *m, wq_item *item, int64_t verdict)
+/* A verdict by which the key comes back. */
+static int settle_later(struct wq__memory *m, wq_item *item, int64_t verdict)
 {
 	int rc;
 	struct wq__entry *e = wq__held(m, item, &rc);
-	bool ends = verdict == WQ_DONE || verdict == WQ_DROP;
-	bool fails = wq__verdict_fails(verdict);
 
-	if (e && !ends) {
+	if (e) {
 		/* What is due goes first; the key's own copy may be among it. The lock is let go of. */
 		wq__promote_all(m);
 		e = wq__held(m, item, &rc);
@@ -142,26 +141,27 @@ static int settle(struct wq__memory *m, wq_item *item, int64_t verdict)
 		m->meter->stale++;
 	if (!e)
 		return rc;
-	if (fails)
-		return e->bits & WQ__CANCELLED ? end_cancelled(m, item, e) : retry(m, item, e);
-	if (wq__unlikely(wq__bears(m, e)))
-		wq__forget_failures(m, e);
-	if (ends)
-		return verdict == WQ_DROP ? give_up(m, item) : wq__done(m, item);
+	if (e->bits & WQ__CANCELLED && wq__verdict_fails(verdict))
+		return end_cancelled(m, item, e);
+	if (wq__verdict_fails(verdict))
+		return retry(m, item, e);
+	wq__forget_failures(m, e);
 	return e->bits & WQ__CANCELLED ? end_cancelled(m, item, e) : again(m, item, e, verdict);
+}
+
+static int settle(struct wq__memory *m, wq_item *item, int64_t verdict)
+{
+	if (wq__likely(verdict == WQ_DONE))
+		return wq__done_well(m, item);
+	return verdict == WQ_DROP ? give_up(m, item) : settle_later(m, item, verdict);
 }
 
 /* A key that died is forgotten and done; if it was added meanwhile, it is in line afresh. */
 static int bury(struct wq__memory *m, const wq_item *item)
 {
-	int rc;
-	struct wq__entry *e = wq__held(m, item, &rc);
+	int rc = wq__done_well(m, item);
 
-	if (!e)
-		return rc;
-	wq__forget_failures(m, e);
-	wq__done(m, item);
-	return WQ_DEAD;
+	return rc < 0 ? rc : WQ_DEAD;
 }
 
 static int get(struct wq__memory *m, wq_item *item, const wq_turn *t)
