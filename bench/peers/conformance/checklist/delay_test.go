@@ -241,3 +241,25 @@ func TestCrowdOfDelays(t *testing.T) {
 		is(t, fmt.Sprintf("how often %d came", i), times[i].Load(), 1)
 	}
 }
+
+// A Get that sleeps until some time, on the real clock, is woken for an earlier one.
+func TestEarlierWakesGet(t *testing.T) {
+	q := workqueue.NewTypedDelayingQueue[string]()
+	defer q.ShutDown()
+	q.AddAfter("never", time.Hour)
+	for range 5 {
+		got := make(chan string)
+		go func() {
+			item, _ := q.Get()
+			got <- item
+		}()
+		select {
+		case item := <-got:
+			t.Errorf("%v came too early", item)
+		case <-time.After(5 * ms): // it sleeps, as a rule
+		}
+		q.AddAfter("foo", ms)
+		is(t, "item", receive(t, "Get", got), "foo")
+		q.Done("foo")
+	}
+}
