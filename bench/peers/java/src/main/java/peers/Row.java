@@ -1,0 +1,3 @@
+package peers;
+
+record Row(String name, String unit) {}
