@@ -12,11 +12,11 @@ final class Single {
 
 	static List<Group> groups() {
 		return List.of(
-				Group.of("cycle_empty", "ns", Peer::hasQueue, p -> cycle(p, 0, CYCLE_KEYS, 20_000)),
-				Group.of("cycle_1m", "ns", Peer::hasQueue, p -> cycle(p, size.keys(), size.pool(), 5_000)),
-				Group.of("dup_hot", "ns", Peer::hasQueue, p -> duplicates(p, 1, 50_000)),
-				Group.of("dup_1m", "ns", Peer::hasQueue, p -> duplicates(p, size.keys(), 8_000)),
-				Group.of(Peer::hasQueue, Single::bulk, new Row("bulk_add", "ns"), new Row("bulk_get_done", "ns")));
+				Group.slices("cycle_empty", Peer::hasQueue, p -> cycle(p, 0, CYCLE_KEYS, 20_000)),
+				Group.slices("cycle_1m", Peer::hasQueue, p -> cycle(p, size.keys(), size.pool(), 5_000)),
+				Group.slices("dup_hot", Peer::hasQueue, p -> duplicates(p, 1, 50_000)),
+				Group.slices("dup_1m", Peer::hasQueue, p -> duplicates(p, size.keys(), 8_000)),
+				Group.course("ns", Peer::hasQueue, Single::bulk, "bulk_add", "bulk_get_done"));
 	}
 
 	/** add a key, get the head, done; others keys are in line all the time. */
