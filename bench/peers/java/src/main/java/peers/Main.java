@@ -27,6 +27,9 @@ final class Main {
 	private static List<Group> groups() {
 		var all = new ArrayList<Group>();
 		all.addAll(Single.groups());
+		all.addAll(Flow.groups());
+		all.addAll(Wake.groups());
+		all.addAll(Memory.groups());
 		all.addAll(Wheel.groups());
 		return all;
 	}
@@ -118,6 +121,10 @@ final class Main {
 			}
 			case "--version" -> {
 				printVersions(p);
+				return;
+			}
+			case Memory.CHILD, Memory.CHILD_FREED -> {
+				Memory.child(p, name.equals(Memory.CHILD_FREED));
 				return;
 			}
 			default -> check(known(name), "no row is called " + name);
