@@ -60,6 +60,8 @@ package_of() {
 	glib) echo libglib2.0-dev ;;
 	go) echo golang-go ;;
 	cargo) echo cargo-web ;; # the one that is kept up to date
+	javac) echo default-jdk-headless ;;
+	mvn) echo maven ;;
 	clang-rt) echo "libclang-rt-$(clang -dumpversion | cut -d. -f1)-dev" ;;
 	nm | readelf) echo binutils ;;
 	script) echo bsdutils ;;

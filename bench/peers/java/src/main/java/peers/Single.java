@@ -4,6 +4,7 @@ import static peers.Main.check;
 import static peers.Main.size;
 
 import io.kubernetes.client.extended.workqueue.WorkQueue;
+import java.util.ArrayList;
 import java.util.List;
 
 /** Rows of one thread: those of bench/single.c and bench/bulk.c. */
@@ -11,12 +12,15 @@ final class Single {
 	private static final int CYCLE_KEYS = 1024;
 
 	static List<Group> groups() {
-		return List.of(
+		var all = new ArrayList<>(List.of(
 				Group.slices("cycle_empty", Peer::hasQueue, p -> cycle(p, 0, CYCLE_KEYS, 20_000)),
 				Group.slices("cycle_1m", Peer::hasQueue, p -> cycle(p, size.keys(), size.pool(), 5_000)),
 				Group.slices("dup_hot", Peer::hasQueue, p -> duplicates(p, 1, 50_000)),
 				Group.slices("dup_1m", Peer::hasQueue, p -> duplicates(p, size.keys(), 8_000)),
-				Group.course("ns", Peer::hasQueue, Single::bulk, "bulk_add", "bulk_get_done"));
+				Group.course("ns", Peer::hasQueue, Single::bulk, "bulk_add", "bulk_get_done")));
+		for (int n : Curves.sizes())
+			all.add(Group.slices("cycle@" + n, Peer::hasQueue, p -> cycleAt(p, size.point(n))));
+		return all;
 	}
 
 	/** add a key, get the head, done; others keys are in line all the time. */
@@ -42,6 +46,10 @@ final class Single {
 		check(q.length() == others, "cycle: keys were lost");
 		q.shutDown();
 		return new double[] {ns};
+	}
+
+	private static double[] cycleAt(Peer p, int n) throws InterruptedException {
+		return cycle(p, n, n + Math.min(n, size.keys()), 5_000);
 	}
 
 	private static double[] duplicates(Peer p, int nkeys, int ops) throws InterruptedException {
