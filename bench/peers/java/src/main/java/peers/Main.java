@@ -4,6 +4,9 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
 import java.util.Set;
+import java.util.Timer;
+import java.util.TimerTask;
+import java.util.concurrent.TimeUnit;
 
 /**
  * The Java peers of the benchmark, behind the contract of bench/peers/README.md:
@@ -25,6 +28,9 @@ final class Main {
 	private static final long WARM_NS = 1_000_000_000;
 	private static final int COURSES = 3;
 	private static final long COURSES_NS = 10_000_000_000L;
+
+	/** Who waits for a key that is lost waits for ever. */
+	private static final Timer WATCH = new Timer(true);
 
 	private static List<Group> groups() {
 		var all = new ArrayList<Group>();
@@ -68,6 +74,17 @@ final class Main {
 		size = real;
 	}
 
+	private static TimerTask watch(Group g) {
+		var late = new TimerTask() {
+			@Override
+			public void run() {
+				check(false, g.rows().get(0).name() + " does not end: a key was lost");
+			}
+		};
+		WATCH.schedule(late, TimeUnit.MINUTES.toMillis(size == Sizes.FULL ? 15 : 1));
+		return late;
+	}
+
 	private static double[] measure(Group g, Peer p) throws Exception {
 		if (g.kind() != Group.Kind.CHILD)
 			warm(g, p);
@@ -88,7 +105,9 @@ final class Main {
 			if (g.rows().stream().noneMatch(r -> wanted.contains(r.name())))
 				continue;
 			check(g.can().test(p), p.name() + " cannot do " + g.rows().get(0).name());
+			TimerTask late = watch(g);
 			double[] values = measure(g, p);
+			late.cancel();
 			for (int i = 0; i < values.length; i++) {
 				Row r = g.rows().get(i);
 				if (wanted.contains(r.name()))
