@@ -89,13 +89,43 @@ static int page_append(struct wq__page *p, uint32_t *next, uint64_t slot)
 	return 1;
 }
 
+/*
+ * All slots below `end` from *from on go into another page, which is empty. What is
+ * an empty slot and what is not is as good as random: so an empty one is written as well,
+ * where the next one will be. 0: they crowd at the page's end.
+ */
+static int page_pour(const struct wq__page *p, uint32_t *from, uint64_t end, struct wq__page *to)
+{
+	uint32_t cap = to->cap, depth = to->depth, total = to->total, next = 0, n = 0, i;
+
+	for (i = *from; i < p->total && p->slot[i] < end; i++) {
+		uint64_t slot = p->slot[i];
+		uint32_t home = wq__home(cap, depth, (uint32_t)(slot >> 32));
+		uint32_t at = next < home ? home : next;
+
+		if (wq__unlikely(at >= total)) {
+			if (slot)
+				return 0;
+			continue;
+		}
+		to->slot[at] = slot;
+		next = slot ? at + 1 : next;
+		n += slot != 0;
+	}
+	to->n = n;
+	*from = i;
+	return 1;
+}
+
 static uint32_t page_collect(const struct wq__page *p, uint64_t *out)
 {
 	uint32_t n = 0;
 
-	for (uint32_t i = 0; n < p->n; i++)
-		if (p->slot[i])
-			out[n++] = p->slot[i];
+	/* Without a branch, as above: an empty slot is overwritten by the next one. */
+	for (uint32_t i = 0; n < p->n; i++) {
+		out[n] = p->slot[i];
+		n += p->slot[i] != 0;
+	}
 	return n;
 }
 
@@ -203,20 +233,19 @@ static int page_move(wq__table *t, uint32_t hash, struct wq__page *p, const uint
                      int halves)
 {
 	struct wq__page *to[2] = {NULL, NULL};
-	uint32_t next[2] = {0, 0}, bit = 31 - p->depth;
+	uint32_t bit = 31 - p->depth, from = 0;
+	/* Where the upper half begins. */
+	uint64_t end = (uint64_t)(hash >> bit | 1) << bit << 32;
 
 	for (int i = 0; i < 1 + halves; i++) {
 		to[i] = page_new(t, total[i], p->depth + (uint32_t)halves);
 		if (!to[i])
 			goto fail;
 	}
-	for (uint32_t i = 0; i < p->total; i++) {
-		uint64_t slot = p->slot[i];
-		uint32_t half = halves ? (uint32_t)(slot >> 32) >> bit & 1 : 0;
-
-		if (slot && !page_append(to[half], &next[half], slot))
-			goto fail;
-	}
+	if (halves && !page_pour(p, &from, end, to[0]))
+		goto fail;
+	if (!page_pour(p, &from, UINT64_MAX, to[halves]))
+		goto fail;
 	note_moved(t, p->n);
 	page_free(t, p);
 	for (int i = 0; i < 1 + halves; i++)
@@ -273,7 +302,7 @@ static bool page_insert(struct wq__page *p, uint64_t slot)
 	return true;
 }
 
-int wq__table_insert_slow(wq__table *t, uint64_t slot)
+static wq__cold int insert_slow(wq__table *t, uint64_t slot)
 {
 	uint32_t hash = (uint32_t)(slot >> 32);
 
@@ -292,6 +321,27 @@ int wq__table_insert_slow(wq__table *t, uint64_t slot)
 			break;
 		return -1;
 	}
+	t->n++;
+	return 0;
+}
+
+/* The place is taken: those behind it move on by one, as far as the next gap. */
+int wq__table_push_in(wq__table *t, wq__place at, uint64_t slot)
+{
+	struct wq__page *p = at.page;
+	uint64_t *here = &p->slot[at.index], *gap = here;
+
+	/* Slots of one hash are in the order of their ids, which whoever looked did not know. */
+	if (p->n >= p->limit || (at.index > 0 && here[-1] > slot) || (*here && *here < slot))
+		return insert_slow(t, slot);
+	while (*gap)
+		gap++;
+	if (gap == &p->slot[p->total])
+		return insert_slow(t, slot);
+	for (; gap > here; gap--)
+		*gap = gap[-1];
+	*here = slot;
+	p->n++;
 	t->n++;
 	return 0;
 }

@@ -121,7 +121,7 @@ static inline int wq__table_find(const wq__table *t, uint64_t slot, wq__place *o
  * Put a new slot in; `at` is behind the slots of the same hash, or before them.
  * 0, or -1: out of memory, and the table holds what it held.
  */
-int wq__table_insert_slow(wq__table *t, uint64_t slot);
+int wq__table_push_in(wq__table *t, wq__place at, uint64_t slot);
 
 static inline int wq__table_insert(wq__table *t, wq__place at, uint64_t slot)
 {
@@ -134,7 +134,7 @@ static inline int wq__table_insert(wq__table *t, wq__place at, uint64_t slot)
 		t->n++;
 		return 0;
 	}
-	return wq__table_insert_slow(t, slot);
+	return wq__table_push_in(t, at, slot);
 }
 
 void wq__table_close_gap(struct wq__page *p, uint32_t gap);
