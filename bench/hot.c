@@ -9,8 +9,7 @@
  *   - Paths take a multiple of 64 keys: one hold in 64 is timed by the queue.
  *   - They stay below the 2 MiB from which on blocks are aligned by where the kernel puts them.
  *
- * What remains is a kernel without membarrier(2): paths that take a lock cost up
- * to 0.6 % more there.
+ * What remains is a kernel without membarrier(2), where no lock is owned by a thread.
  *
  * One thing is not seen: stamps by the CPU's own counter (src/time/ticks.c),
  * which runs on. The path with metrics has a clock of its own instead.
@@ -149,6 +148,25 @@ static void cycle_empty(const char *name)
 {
 	wq *q = full_queue(0);
 
+	count_cycle(name, q);
+	bench_queue_free(q, 0);
+}
+
+static void *look(void *arg)
+{
+	bench_check(wq_len(arg) == 0, "the queue is not empty");
+	return NULL;
+}
+
+/* After two threads have used it, each once: see sync.h. */
+static void cycle_shared(const char *name)
+{
+	wq *q = full_queue(0);
+	uint64_t thread;
+
+	look(q);
+	bench_thread(&thread, look, q);
+	bench_join(thread);
 	count_cycle(name, q);
 	bench_queue_free(q, 0);
 }
@@ -584,6 +602,7 @@ static const struct path {
 	void (*run)(const char *name);
 } paths[] = {
     {"cycle_empty", cycle_empty},
+    {"cycle_shared", cycle_shared},
     {"cycle_waiting", cycle_waiting},
     {"cycle_metrics", cycle_metrics},
     {"cycle_marked", cycle_marked},

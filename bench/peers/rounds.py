@@ -10,6 +10,7 @@ import datetime
 import hashlib
 import json
 import os
+import platform
 import signal
 import subprocess
 import sys
@@ -129,11 +130,14 @@ def keep_best(program, row, value, unit):
 
 
 def parse_line(line):
-    """A row's (name, value, unit), or None: a remark."""
+    """A row's (name, value, unit), or None: a remark. ValueError: neither."""
     if not line.startswith("{"):
         return None
-    told = json.loads(line)
-    return told["row"], float(told["value"]), told["unit"]
+    try:
+        told = json.loads(line)
+        return told["row"], float(told["value"]), told["unit"]
+    except (KeyError, TypeError) as e:
+        raise ValueError(f"not a row: {e}") from e
 
 
 # ---- a turn -----------------------------------------------------------------
@@ -160,6 +164,7 @@ def measure(turn, quick, told_left):
     where = f"{turn.kind}, round {turn.round} of {turn.rounds}: {turn.program.name}"
     lines = []
     late = threading.Event()
+    wrong = None
     child = subprocess.Popen(command_of(turn, quick), stdout=subprocess.PIPE, text=True, start_new_session=True)
 
     def end_late():
@@ -175,13 +180,18 @@ def measure(turn, quick, told_left):
                 lines.append(line)
                 progress(f"{where}, {len(lines)} of {len(turn.rows)} rows{told_left}")
         child.wait()
+    except ValueError:
+        end_all(child)
+        wrong = "printed a line that is no row"
     except BaseException:
         end_all(child)
         raise
     finally:
         watch.cancel()
         child.stdout.close()
-    if late.is_set():
+    if wrong:
+        turn.program.failed[turn.kind] = wrong
+    elif late.is_set():
         turn.program.failed[turn.kind] = f"took more than {TURN_LIMIT_S} s"
     elif child.returncode != 0 or len(lines) < len(turn.rows):
         turn.program.failed[turn.kind] = f"ended with {child.returncode} after {len(lines)} of {len(turn.rows)} rows"
@@ -217,7 +227,7 @@ class Kept:
         self.prints = {p.name: fingerprint(p) for p in programs} if folder else {}
 
     def path(self, turn):
-        of = [self.prints["wq"], self.prints[turn.program.name], self.quick, turn.rows]
+        of = [platform.uname(), self.prints["wq"], self.prints[turn.program.name], self.quick, turn.rows]
         name = hashlib.sha256(json.dumps(of).encode()).hexdigest()[:16]
         return os.path.join(self.folder, f"{turn.kind}-{turn.round}-{turn.program.name}-{name}")
 

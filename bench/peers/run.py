@@ -70,6 +70,7 @@ def arguments(argv):
     for pattern in o.rows.split(",") if o.rows else []:
         if not fnmatch.filter(known, pattern):
             parser.error(f"no row is called {pattern}")
+    o.build = os.path.abspath(o.build)  # the peers' builds change folders
     o.curve_rounds = min(o.rounds, CURVE_ROUNDS)
     o.full = not (o.quick or o.rows or o.peers or o.rounds < LEAST_ROUNDS)
     if not o.readme and not o.docs:
@@ -190,7 +191,9 @@ def run(o):
     data = results(o, programs, skipped, dates)
     rounds.write(o.json, documents(data)["peers.json"])
     print(tables.text_tables(data))
-    if o.full:
+    if o.full and not any(tables.JUDGE in told["peers"] for told in data["rows"]):
+        print(f"{o.docs} is left as it is: there are no figures of {tables.JUDGE}")
+    elif o.full:
         write_documents(o, data)
     else:
         print(f"{o.docs} is left as it is: that takes all rows, all peers and {LEAST_ROUNDS} rounds")

@@ -120,9 +120,10 @@ def ratio(ours, theirs, unit):
 def met(r, ratios):
     """None: there is no bar, or nobody to hold it against."""
     judges = list(ratios.values()) if r.timer else [ratios[JUDGE]] if JUDGE in ratios else []
-    judges = [x for x in judges if x is not None]
     if r.bar is None or not judges:
         return None
+    if None in judges:  # a figure of nothing: no ground to say that it is met
+        return False
     return all(x > r.bar for x in judges) if r.timer else all(x >= r.bar for x in judges)
 
 

@@ -76,6 +76,11 @@ class Ratios(unittest.TestCase):
             told = tables.compare({"wq": ours, "libev": {"wheel_insert": (30, "ns")}, "libuv": {"wheel_insert": (uv, "ns")}})
             self.assertIs(told[0]["met"], expected, uv)
 
+    def test_a_figure_of_nothing_meets_no_bar(self):
+        ours = {"wheel_insert": (10, "ns")}
+        told = tables.compare({"wq": ours, "libev": {"wheel_insert": (30, "ns")}, "libuv": {"wheel_insert": (0, "ns")}})
+        self.assertIs(told[0]["met"], False)
+
     def test_units_must_agree(self):
         with self.assertRaises(ValueError):
             tables.compare(best(wq={"cycle_empty": (50, "ns")}, client_go={"cycle_empty": (1, "ms")}))
@@ -413,13 +418,24 @@ class Runs(unittest.TestCase):
     def test_a_peer_that_fails_is_left_out(self):
         self.put("fail.client-go.rows", "")
         done = self.run_it()
-        data = json.loads(self.get("docs/peers.json"))
+        data = json.loads(self.get("out.json"))
+        # Without the one that is judged by, there is nothing to show.
+        self.assertEqual(os.listdir(os.path.join(self.at, "docs")), ["table.md"])
+        self.assertIn("none\n", self.get("README.md"))
         calls = self.calls()
         self.assertEqual((calls.count("client-go rows"), calls.count("client-go curves")), (2, 0))
         self.assertEqual([r["peers"] for r in data["rows"]], [{}, {}])
         self.assertEqual(list(data["curves"][0]["series"]), ["wq"])
         self.assertEqual(data["skipped"]["client-go"], "ended with 3 after 2 of 2 rows")
         self.assertIn("client-go was skipped: ended with 3", done.stdout)
+
+    def test_a_peer_that_prints_rubbish_is_left_out(self):
+        for rubbish in ("{", "{}", '{"row": "cycle_empty", "value": null, "unit": "ns"}'):
+            self.put("client-go", FAKE % {"at": self.at, "name": "client-go", "value": 1} + f"echo '{rubbish}'\n", 0o755)
+            self.run_it("--rows", "cycle_empty")
+            data = json.loads(self.get("out.json"))
+            self.assertEqual(data["skipped"]["client-go"], "printed a line that is no row", rubbish)
+            self.assertEqual(data["rows"][0]["peers"], {})
 
     def test_rows_stay_if_curves_fail(self):
         self.put("fail.client-go.curves", "")

@@ -6,7 +6,10 @@
 #define wq__unlikely(x) __builtin_expect(!!(x), 0)
 #define wq__prefetch(p) __builtin_prefetch(p)
 
-/* For writing: it is taken from other CPUs' caches at once. gcc has an instruction for that only if told the model. */
+/*
+ * For writing: the line is taken from other CPUs' caches at once. gcc knows the
+ * instruction only if it is told the model; CPUs that do not have it do nothing.
+ */
 #if defined(__x86_64__)
 #define wq__prefetch_to_write(p) __asm__ volatile("prefetchw %0" ::"m"(*(const char *)(p)))
 #else

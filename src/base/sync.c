@@ -98,8 +98,6 @@ uint32_t wq__pauses_for(int64_t ns)
 }
 
 struct wq__lot wq__lot[WQ__LOT_PLACES];
-_Thread_local char wq__mark __attribute__((tls_model("initial-exec")));
-
 static bool membarrier(int command)
 {
 	return syscall(SYS_membarrier, command, 0, 0) == 0;
@@ -164,7 +162,7 @@ static bool back_off(wq__lock *l, bool heir)
  */
 static bool end_ownership(wq__lock *l)
 {
-	const struct timespec rest = {.tv_nsec = NO_BARRIER_NS};
+	struct timespec rest = {.tv_nsec = NO_BARRIER_NS};
 	uintptr_t owner = atomic_load_explicit(&l->owner, memory_order_relaxed);
 
 	if (owner == WQ__SHARED ||
@@ -173,7 +171,8 @@ static bool end_ownership(wq__lock *l)
 		return false;
 	/* If a filter forbids it by now: no CPU keeps what it stored to itself for so long. */
 	if (!membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED))
-		nanosleep(&rest, NULL);
+		while (nanosleep(&rest, &rest) != 0)
+			;
 	return true;
 }
 

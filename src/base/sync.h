@@ -14,6 +14,7 @@
 #ifndef WQ_BASE_SYNC_H
 #define WQ_BASE_SYNC_H
 
+#include <assert.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -159,19 +160,34 @@ static inline _Atomic uint32_t *wq__lock_place(const wq__lock *l)
 	return &wq__lot[(uintptr_t)l / 64 % WQ__LOT_PLACES].place;
 }
 
-/* This thread, as a number: no other that lives has the same. */
-extern _Thread_local char wq__mark __attribute__((tls_model("initial-exec"), visibility("hidden")));
-
+/*
+ * This thread, as a number: no other that lives has the same. It is the thread
+ * pointer, which takes no variable of the thread's own: those are dear in a shared
+ * library, or keep it from being loaded late.
+ */
 static inline uintptr_t wq__me(void)
 {
-	return (uintptr_t)&wq__mark;
+#if defined(__x86_64__) && defined(__LP64__)
+	uintptr_t me;
+
+	__asm__("mov %%fs:0, %0" : "=r"(me));
+	return me;
+#elif defined(__aarch64__)
+	return (uintptr_t)__builtin_thread_pointer();
+#else
+	return (uintptr_t)pthread_self();
+#endif
 }
 
 /* The owner comes in: true, or somebody else has put an end to that. */
 static inline bool wq__lock_enter(wq__lock *l, uintptr_t me)
 {
 	/* acquire: a thread that ended may have left its number to this one */
-	(void)atomic_load_explicit(&l->inside, memory_order_acquire);
+	uint8_t inside = atomic_load_explicit(&l->inside, memory_order_acquire);
+
+	/* Nobody calls a queue from under its own lock. */
+	assert(!inside);
+	(void)inside;
 	atomic_store_explicit(&l->inside, 1, memory_order_relaxed);
 	/* The compiler keeps the order; for the CPU see end_ownership(). */
 	atomic_signal_fence(memory_order_seq_cst);
@@ -186,10 +202,10 @@ static inline void wq__lock_acquire(wq__lock *l)
 	uint32_t free_word = WQ__FREE;
 	uintptr_t me = wq__me();
 
+	/* acquire: pairs with the release below */
 	if (atomic_load_explicit(&l->owner, memory_order_relaxed) == me) {
 		if (wq__likely(wq__lock_enter(l, me)))
 			return;
-		/* acquire: pairs with the release below */
 	} else if (wq__likely(atomic_compare_exchange_strong_explicit(&l->word, &free_word,
 	                                                              WQ__HELD,
 	                                                              memory_order_acquire,

@@ -92,6 +92,16 @@ void wq__lift_bound(const struct wq__memory *m, struct wq__entry *e)
 		*latest_of(m, e) = 0;
 }
 
+/* So many more copies wait for WQ_NEVER, or fewer. */
+static void count_never(struct wq__memory *m, int by)
+{
+	m->nnever += (uint32_t)by;
+	if (m->nnever > 0)
+		m->flags |= WQ__NEVER;
+	else
+		m->flags &= ~(uint32_t)WQ__NEVER;
+}
+
 /* It waits from now on. False: out of memory, and nothing has changed. */
 static bool begin_wait(struct wq__memory *m, struct wq__entry *e, uint64_t slot, int64_t due_ns,
                        int64_t now)
@@ -107,7 +117,8 @@ static bool begin_wait(struct wq__memory *m, struct wq__entry *e, uint64_t slot,
 	wq__entry_set_state(e, wq__entry_state(e) | WQ_STATE_WAITING);
 	e->added_ns = due_ns;
 	m->nwaiting++;
-	m->nnever += due_ns == WQ_NEVER;
+	if (wq__unlikely(due_ns == WQ_NEVER))
+		count_never(m, 1);
 	look_ahead(m);
 	return true;
 }
@@ -115,7 +126,8 @@ static bool begin_wait(struct wq__memory *m, struct wq__entry *e, uint64_t slot,
 static void count_off(struct wq__memory *m, const struct wq__entry *e)
 {
 	m->nwaiting--;
-	m->nnever -= e->added_ns == WQ_NEVER;
+	if (wq__unlikely(e->added_ns == WQ_NEVER))
+		count_never(m, -1);
 }
 
 /* It waits no more; its reference dies. */
@@ -141,7 +153,7 @@ int wq__rewait(struct wq__memory *m, struct wq__entry *e, uint64_t slot, int64_t
 		return WQ_ENOMEM;
 	m->nwaiting--;
 	if (old == WQ_NEVER)
-		m->nnever--;
+		count_never(m, -1);
 	else
 		wq__agenda_died(&m->agenda, keep, m);
 	look_ahead(m);

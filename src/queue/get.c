@@ -221,7 +221,7 @@ static wq__apart int done_special(struct wq__memory *m, const wq_item *item)
 static wq__forced int end_plain(struct wq__memory *m, const wq_item *item, struct wq__entry *e,
                                 wq__place at)
 {
-	if (wq__unlikely(e->bits & COMES_BACK && m->flags != 0))
+	if (wq__unlikely(e->bits & COMES_BACK && m->flags & WQ__TIMED))
 		return done_special(m, item);
 	if (wq__unlikely(item->token == m->sample))
 		wq__sample_end(m);

@@ -80,6 +80,7 @@ enum wq__flags {
 	WQ__WITHIN = 4096,  /* copies that wait may have a latest time */
 	WQ__KEEPS = 8192,   /* this hold of the lock asks for the time once, as it is metered */
 	WQ__EXTRA = 16384,  /* keys have room behind them, or there is a bound to their number */
+	WQ__NEVER = 32768,  /* some copy waits for WQ_NEVER; TIMED knows nothing of it */
 };
 
 struct wq__memory {
@@ -264,23 +265,24 @@ void wq__fd_due(struct wq__memory *m);
 /* ---- small things that several files need, lock held --------------------- */
 
 /*
- * Most queues have no flag at any time: no name, no order of their own, nothing that
- * waits. The calls that matter most look at the flags once and have their code
- * twice, the second time with `plain` for a constant: the same functions, in which
- * all questions about flags are answered.
+ * Most queues have no name, no order of their own and no bound, and most of the time
+ * nothing waits: no flag is set but perhaps EXACT, which is about stamps alone. The
+ * calls that matter most look at the flags once and have their code twice, the
+ * second time with `plain` for a constant: the same functions, in which all
+ * questions about flags are answered.
  */
 static inline bool wq__plain(const struct wq__memory *m)
 {
-	return wq__likely(m->flags == 0);
+	return wq__likely((m->flags & ~(uint32_t)WQ__EXACT) == 0);
 }
 
 /* The same for a key's way out, for which keys that wait need not be looked at. */
 static inline bool wq__plain_out(const struct wq__memory *m)
 {
-	return wq__likely((m->flags & ~(uint32_t)WQ__TIMED) == 0);
+	return wq__likely((m->flags & ~(uint32_t)(WQ__EXACT | WQ__TIMED)) == 0);
 }
 
-/* The flags, where they are not known to be none. */
+/* The flags that matter, where they are not known to be none. */
 static wq__forced uint32_t wq__flags_of(const struct wq__memory *m, bool plain)
 {
 	return plain ? 0 : m->flags;

@@ -51,9 +51,8 @@ enum {
 	WQ__CHUNK_REFS = 15,
 	WQ__AGENDA_LEVELS = 64,
 	WQ__AGENDA_SLOTS = 64,
-	WQ__AGENDA_LOOK = 16, /* how far wq__agenda_ahead() looks */
-	WQ__AGENDA_AHEAD =
-	    16, /* references that an owner may pop before it tells which were dead */
+	WQ__AGENDA_LOOK = 16,  /* how far wq__agenda_ahead() looks */
+	WQ__AGENDA_AHEAD = 16, /* how many may be popped before the dead of them are told of */
 	WQ__AGENDA_SLACK = 64, /* so many dead ones are never worth a sweep */
 	WQ__AGENDA_DEAD = 512, /* how many dead ones wq__agenda_first() looks at, at most */
 };

@@ -119,7 +119,7 @@ int wq_timer_new(wq_timer **out, const wq_timer_options *options)
 	if (!t)
 		return WQ_ENOMEM;
 	*t = (wq_timer){.clock = o.clock ? *o.clock : wq__clock_real, .allocator = *a};
-	wq__lock_init_own(&t->lock);
+	wq__lock_init(&t->lock);
 	rc = wq_wheel_new(&t->wheel, now(t), &wheel);
 	if (rc < 0)
 		goto no_wheel;

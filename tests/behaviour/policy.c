@@ -269,9 +269,66 @@ static void D4_a_reminder_is_a_delivery_of_its_own(void **state)
 	check_whole(q, 0, 0);
 }
 
+/*
+ * One that never comes due, which no clock is looked at for, in a queue that has
+ * nothing else special: it stays apart from its key, whichever of both is older.
+ */
+static void never_comes_due(wq *q, bool beside_older)
+{
+	wq_item it;
+
+	if (beside_older) {
+		/* Its entry takes the place of one that was made before the key's. */
+		IS(wq_add_str(q, "x"), WQ_QUEUED);
+		IS(wq_add_str(q, "k"), WQ_QUEUED);
+		get_is(q, &it, "x");
+		IS(wq_done(q, &it), WQ_OK);
+		IS(remind(q, "k", WQ_NEVER), WQ_WAITING);
+	} else {
+		IS(remind(q, "k", WQ_NEVER), WQ_WAITING);
+		IS(wq_add_str(q, "k"), WQ_QUEUED);
+	}
+	IS(state_of(q, "k"), Q | W);
+	IS(wq_add_str(q, "k"), WQ_MERGED);
+	get_is(q, &it, "k");
+	IS(state_of(q, "k"), R | W);
+	IS(wq_add_str(q, "k"), WQ_MARKED);
+	IS(state_of(q, "k"), RD | W);
+	IS(wq_done(q, &it), WQ_QUEUED);
+	IS(state_of(q, "k"), Q | W);
+	get_is(q, &it, "k");
+	IS(wq_done(q, &it), WQ_OK);
+	IS(state_of(q, "k"), W);
+	IS(count_keys(q), 1);
+	/* Its time comes after all: it is an add of the key. */
+	IS(wq_add_str(q, "k"), WQ_QUEUED);
+	get_is(q, &it, "k");
+	IS(wq_reschedule(q, "k", 1, 0), WQ_MOVED);
+	IS(state_of(q, "k"), RD);
+	IS(wq_done(q, &it), WQ_QUEUED);
+	get_is(q, &it, "k");
+	IS(wq_done(q, &it), WQ_OK);
+	check_whole(q, 0, 0);
+}
+
+static void D4_a_reminder_that_never_comes_due(void **state)
+{
+	struct fixture *f = *state;
+
+	for (int older = 0; older < 2; older++) {
+		wq *q;
+
+		never_comes_due(f->q, older);
+		IS(wq_new(&q, NULL), WQ_OK);
+		never_comes_due(q, older);
+		IS(wq_free(q), 0);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest plain[] = {
+	    WITH_FIXTURE(D4_a_reminder_that_never_comes_due),
 	    WITH_FIXTURE(D4_no_add_makes_a_ready_key_wait),
 	    WITH_FIXTURE(D4_a_reminder_is_a_delivery_of_its_own),
 	};

@@ -336,6 +336,24 @@ static void lock_owner_is_waited_for(void **state)
 	IS(atomic_load(&s.lock.word), WQ__FREE);
 }
 
+/* A thread that has ended leaves what it owned to the next one of its number, or to any other. */
+static void lock_outlives_its_owner(void **state)
+{
+	struct shared s = {.counter = 0};
+
+	(void)state;
+	wq__lock_init_own(&s.lock);
+	for (int i = 0; i < THREADS; i++) {
+		struct actor a;
+
+		actor_start(&a, acquire_and_release, &s);
+		actor_join(&a);
+	}
+	acquire_and_release(&s);
+	IS(s.counter, THREADS + 1);
+	assert_true(!s.lock.barrier || atomic_load(&s.lock.owner) == WQ__SHARED);
+}
+
 static int64_t acquire_without_barrier(void *arg)
 {
 	no_barrier = true;
@@ -534,6 +552,7 @@ int main(void)
 	    cmocka_unit_test(lock_sleeper_is_not_overlooked),
 	    cmocka_unit_test(locks_that_share_a_place),
 	    cmocka_unit_test(lock_is_owned_until_it_is_shared),
+	    cmocka_unit_test(lock_outlives_its_owner),
 	    cmocka_unit_test(lock_owner_is_waited_for),
 	    cmocka_unit_test(lock_owner_is_waited_for_without_a_barrier),
 	    cmocka_unit_test(lock_owner_is_not_overlooked),
