@@ -115,62 +115,88 @@ static wq__cold int amid_burst(struct wq__memory *m, const struct wq__entry *e, 
 	return WQ_EAGAIN;
 }
 
+/* What a look-up finds of a key. */
+struct found {
+	struct wq__entry *e; /* NULL: it is not there, or only as a reminder */
+	uint32_t id;         /* e's */
+	uint32_t reminder;   /* 0: none was met */
+	wq__place at;        /* where it stands, or would stand */
+};
+
+static wq__forced struct found look_up(const struct wq__memory *m, bool plain, uint32_t hash,
+                                       const void *key, size_t len)
+{
+	struct found f = {.at = wq__table_seek(&m->table, (uint64_t)hash << 32)};
+	uint64_t slot;
+
+	for (; (slot = f.at.page->slot[f.at.index]) != 0 && (uint32_t)(slot >> 32) == hash;
+	     f.at.index++) {
+		struct wq__entry *same = wq__entry_at(m, (uint32_t)slot);
+
+		if (!wq__entry_is(same, key, len))
+			continue;
+		if (plain || wq__likely(!wq__entry_apart(same))) {
+			f.e = same;
+			f.id = (uint32_t)slot;
+			break;
+		}
+		if (!wq__entry_is_ghost(same))
+			f.reminder = (uint32_t)slot;
+	}
+	return f;
+}
+
+/* Does an add change nothing? */
+static inline bool merges(const struct wq__entry *e)
+{
+	return e && e->bits & (WQ_STATE_QUEUED | WQ_STATE_DIRTY);
+}
+
+static wq__forced int enter_known(struct wq__memory *m, bool plain, struct wq__entry *e,
+                                  uint32_t id, int64_t *when)
+{
+	if (WQ__BUG(TWO_WORKERS) && wq__entry_state(e) == WQ_STATE_RUNNING) {
+		m->nrunning--;
+		wq__ready_push(m, plain, e, id, WQ_TAIL);
+		return WQ_QUEUED;
+	}
+	return add_known(m, e, id, when);
+}
+
 /* One look-up; another one if keys have come due, which may have changed everything. */
-static wq__forced int add_locked(struct wq__memory *m, bool plain, uint32_t hash, const void *key,
-                                 size_t len, int64_t *when, bool timed)
+static int add_locked(struct wq__memory *m, uint32_t hash, const void *key, size_t len,
+                      int64_t *when, bool timed)
 {
 	for (;; timed = false) {
-		if (wq__unlikely(wq__flags_of(m, plain) & WQ__SHUT))
+		if (wq__unlikely(m->flags & WQ__SHUT))
 			return WQ_ESHUTDOWN;
 
-		wq__place at = wq__table_seek(&m->table, (uint64_t)hash << 32);
-		uint32_t reminder = 0;
-		struct wq__entry *e = NULL;
-		uint64_t slot;
+		struct found f = look_up(m, false, hash, key, len);
 
-		for (; (slot = at.page->slot[at.index]) != 0 && (uint32_t)(slot >> 32) == hash;
-		     at.index++) {
-			struct wq__entry *same = wq__entry_at(m, (uint32_t)slot);
-
-			if (!wq__entry_is(same, key, len))
-				continue;
-			if (plain || wq__likely(!wq__entry_apart(same))) {
-				e = same;
-				break;
-			}
-			if (!wq__entry_is_ghost(same))
-				reminder = (uint32_t)slot;
-		}
-		if (wq__unlikely(timed) && !(e && e->bits & (WQ_STATE_QUEUED | WQ_STATE_DIRTY))) {
+		if (wq__unlikely(timed) && !merges(f.e)) {
 			int64_t next_due = m->next_due_ns;
 
 			*when = wq__tick(m);
 			if (wq__unlikely(*when >= next_due))
 				continue;
 		}
-		if (!plain && wq__unlikely(m->due_left)) {
-			int rc = amid_burst(m, e, reminder, when);
+		if (wq__unlikely(m->due_left)) {
+			int rc = amid_burst(m, f.e, f.reminder, when);
 
 			if (rc == WQ_MERGED)
 				return rc;
 			if (rc == WQ_EAGAIN)
 				continue;
 		}
-		if (!e)
-			return add_new(m, plain, at, hash, key, len, reminder, when);
-		if (WQ__BUG(TWO_WORKERS) && wq__entry_state(e) == WQ_STATE_RUNNING) {
-			m->nrunning--;
-			wq__ready_push(m, plain, e, (uint32_t)slot, WQ_TAIL);
-			return WQ_QUEUED;
-		}
-		return add_known(m, e, (uint32_t)slot, when);
+		return f.e ? enter_known(m, false, f.e, f.id, when)
+		           : add_new(m, false, f.at, hash, key, len, f.reminder, when);
 	}
 }
 
 /* All that is due at `now` is in line already: the lock is not let go of. */
 int wq__add_at(struct wq__memory *m, uint32_t hash, const void *key, size_t len, int64_t now)
 {
-	return add_locked(m, false, hash, key, len, &now, false);
+	return add_locked(m, hash, key, len, &now, false);
 }
 
 /* The same for a key that is there. */
@@ -185,7 +211,7 @@ static wq__apart int add_special(struct wq__memory *m, uint32_t hash, const void
 	struct wq__wakes wakes;
 	struct wq__waiter *w = NULL;
 	int64_t when = UNKNOWN;
-	int rc = wq__metered(m, add_locked(m, false, hash, key, len, &when, m->flags & WQ__TIMED));
+	int rc = wq__metered(m, add_locked(m, hash, key, len, &when, m->flags & WQ__TIMED));
 
 	wakes.n = 0;
 	/* A time is known for sure only where keys may have come due. */
@@ -199,24 +225,51 @@ static wq__apart int add_special(struct wq__memory *m, uint32_t hash, const void
 	return rc;
 }
 
+static wq__forced int leave(struct wq__memory *m, int rc)
+{
+	struct wq__waiter *w = rc == WQ_QUEUED && !WQ__BUG(ADD_NO_WAKE) ? wq__pick(m) : NULL;
+
+	wq__lock_release(&m->lock);
+	wq__wake(w);
+	return rc;
+}
+
+/*
+ * The lock is held, and let go of. These two are no part of wq__mem_add(), which
+ * so has little to save and restore when there is nothing to do.
+ */
+static wq__apart int add_new_plain(struct wq__memory *m, wq__place at, uint32_t hash,
+                                   const void *key, size_t len)
+{
+	int64_t when = UNKNOWN;
+
+	return leave(m, add_new(m, true, at, hash, key, len, 0, &when));
+}
+
+static wq__apart int add_known_plain(struct wq__memory *m, struct wq__entry *e, uint32_t id)
+{
+	int64_t when = UNKNOWN;
+
+	return leave(m, enter_known(m, true, e, id, &when));
+}
+
 int wq__mem_add(void *state, const void *key, size_t len)
 {
 	struct wq__memory *m = state;
-	struct wq__waiter *w = NULL;
 	uint32_t hash = wq__hash_of(m, key, len);
-	int64_t when = UNKNOWN;
 
 	wq__lock_acquire(&m->lock);
 	if (!wq__plain(m))
 		return add_special(m, hash, key, len);
 
-	int rc = add_locked(m, true, hash, key, len, &when, false);
+	struct found f = look_up(m, true, hash, key, len);
 
-	if (rc == WQ_QUEUED && !WQ__BUG(ADD_NO_WAKE))
-		w = wq__pick(m);
+	if (!f.e)
+		return add_new_plain(m, f.at, hash, key, len);
+	if (!merges(f.e))
+		return add_known_plain(m, f.e, f.id);
 	wq__lock_release(&m->lock);
-	wq__wake(w);
-	return rc;
+	return WQ_MERGED;
 }
 
 static int check_key(const wq_key *k)
@@ -246,6 +299,20 @@ static void hash_batch(const struct wq__memory *m, const wq_key *keys, size_t n,
 			hash[i] = wq__hash_of(m, keys[i].key, keys[i].len);
 }
 
+static wq__forced int add_one(struct wq__memory *m, bool plain, uint32_t hash, const wq_key *k,
+                              int64_t *when)
+{
+	if (!plain)
+		return wq__metered(m,
+		                   add_locked(m, hash, k->key, k->len, when, m->flags & WQ__TIMED));
+
+	struct found f = look_up(m, true, hash, k->key, k->len);
+
+	if (!f.e)
+		return add_new(m, true, f.at, hash, k->key, k->len, 0, when);
+	return merges(f.e) ? WQ_MERGED : enter_known(m, true, f.e, f.id, when);
+}
+
 static wq__forced int add_batch(struct wq__memory *m, bool plain, const wq_key *keys, size_t n,
                                 const uint32_t *hash, int *outcomes)
 {
@@ -261,10 +328,7 @@ static wq__forced int add_batch(struct wq__memory *m, bool plain, const wq_key *
 			for (size_t j = i; j < n && j < i + AHEAD; j++)
 				wq__table_prefetch(&m->table, hash[j]);
 		if (rc == WQ_OK) {
-			rc = add_locked(m, plain, hash[i], k->key, k->len, &when,
-			                wq__flags_of(m, plain) & WQ__TIMED);
-			if (!plain)
-				wq__metered(m, rc);
+			rc = add_one(m, plain, hash[i], k, &when);
 		}
 		accepted += rc > 0;
 		if (outcomes)
