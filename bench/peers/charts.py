@@ -12,7 +12,8 @@ from html import escape
 
 import tables
 
-BLUE, PALE, ORANGE, BLACK, GREY, LINE = "#2a6f97", "#9dbccd", "#d1661b", "#222", "#555", "#ddd"
+BLUE, PALE, ORANGE, BEHIND = "#2a6f97", "#9dbccd", "#d1661b", "#efbf94"
+BLACK, GREY, LINE = "#222", "#555", "#ddd"
 # wq first; then as far apart as ten lines can be, for colour-blind eyes, too.
 COLOURS = ("#d1661b", "#2a6f97", "#3a8f5c", "#9a4c95", "#c9a227", "#6c757d", "#56b4e9", "#b23a48", "#7a5230", "#e58fb1")
 CHARACTER = 6.1  # width of one, at size 11
@@ -74,12 +75,12 @@ class Cell:
 
     def colour(self):
         if self.bar is None:
-            return ORANGE if self.value < 1 else PALE
+            return BEHIND if self.value < 1 else PALE
         return {True: BLUE, False: ORANGE}.get(self.met, PALE)
 
 
 def legend(y, has_bars):
-    told = ((BLUE, "bar met"), (ORANGE, "bar missed"), (PALE, "no bar")) if has_bars else ((PALE, "wq is ahead"), (ORANGE, "wq is behind"))
+    told = ((BLUE, "bar met"), (ORANGE, "bar missed"), (PALE, "no bar"), (BEHIND, "no bar, wq is behind")) if has_bars else ((PALE, "wq is ahead"), (BEHIND, "wq is behind"))
     body, x = [], 12
     for colour, words in told:
         body += [rect(x, y - 9, 10, 10, colour), text(x + 15, y, words)]

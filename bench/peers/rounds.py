@@ -79,14 +79,25 @@ def open_program(name, command):
     return Program(name, command, lines_of(command + ["--list"]), lines_of(command + ["--version"]))
 
 
-def build_peers(folders, out, skipped):
-    """The programs of all folders that have a `build`."""
-    found = []
+def peers_in(folders):
+    """folder -> the peers that its file `peers` names, of all folders that have a `build`."""
+    found = {}
     for folder in sorted(os.listdir(folders)):
         build = os.path.join(folders, folder, "build")
-        if not os.access(build, os.X_OK) or not os.path.isfile(build):
+        if os.path.isfile(build) and os.access(build, os.X_OK):
+            with open(os.path.join(folders, folder, "peers"), encoding="utf-8") as f:
+                found[folder] = f.read().split()
+    return found
+
+
+def build_peers(folders, out, skipped, wanted=None):
+    """The programs of all folders, or of those that have one of the wanted peers."""
+    found = []
+    for folder, names in peers_in(folders).items():
+        build = os.path.join(folders, folder, "build")
+        if wanted is not None and not set(wanted) & set(names):
             continue
-        progress(f"building {folder} ...")
+        say(f"building {folder} ...")
         os.makedirs(out, exist_ok=True)
         done = subprocess.run([build, out], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         progress("")

@@ -16,7 +16,9 @@ import fnmatch
 import json
 import os
 import platform
+import shutil
 import signal
+import subprocess
 import sys
 
 import charts
@@ -70,6 +72,10 @@ def arguments(argv):
     for pattern in o.rows.split(",") if o.rows else []:
         if not fnmatch.filter(known, pattern):
             parser.error(f"no row is called {pattern}")
+    peers = [name for names in rounds.peers_in(o.folders).values() for name in names]
+    for name in o.peers.split(",") if o.peers else []:
+        if name not in peers:
+            parser.error(f"no peer is called {name}; there are {', '.join(peers)}")
     o.build = os.path.abspath(o.build)  # the peers' builds change folders
     o.curve_rounds = min(o.rounds, CURVE_ROUNDS)
     o.full = not (o.quick or o.rows or o.peers or o.rounds < LEAST_ROUNDS)
@@ -111,6 +117,14 @@ def wanted_points(names):
 # ---- what comes of it -------------------------------------------------------
 
 
+def commit():
+    """Of the library that is measured, as far as it is known."""
+    if not shutil.which("git"):
+        return []
+    done = subprocess.run(["git", "-C", ROOT, "describe", "--always", "--dirty"], capture_output=True, text=True)
+    return [f"wq's commit {done.stdout.strip()}"] if done.returncode == 0 else []
+
+
 def results(o, programs, skipped, dates):
     """As the JSON has it."""
     best = {}
@@ -126,7 +140,7 @@ def results(o, programs, skipped, dates):
         "rounds": o.rounds,
         "curve_rounds": o.curve_rounds,
         "quick": o.quick,
-        "versions": [line for program in programs for line in program.versions],
+        "versions": commit() + [line for program in programs for line in program.versions],
         "skipped": skipped,
         "rows": tables.compare(best, judge=not o.quick),
         "curves": tables.curves(best),
@@ -171,7 +185,7 @@ def tell_interrupted(o, data, kept):
 def run(o):
     skipped, dates = {}, set()
     programs = [rounds.open_program("wq", [o.wq])]
-    for program in rounds.build_peers(o.folders, o.build, skipped):
+    for program in rounds.build_peers(o.folders, o.build, skipped, o.peers.split(",") if o.peers else None):
         if not o.peers or program.name in o.peers.split(","):
             programs.append(program)
     rows, points = chosen(o)

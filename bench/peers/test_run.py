@@ -355,6 +355,8 @@ class Runs(unittest.TestCase):
         for name, value in (("wq", 100), ("client-go", 700)):
             self.put(name, FAKE % {"at": self.at, "name": name, "value": value}, 0o755)
             self.put("version." + name, "1\n")
+        self.put("peers/fake/peers", "client-go\n")
+        self.put("peers/none/peers", "none\n")
         self.put("peers/fake/build", f"#!/bin/sh\necho client-go {self.at}/client-go\n", 0o755)
         self.put("peers/none/build", "#!/bin/sh\necho no such thing >&2\nexit 77\n", 0o755)
         self.put("README.md", "A\n<!-- bench-peers -->\nnone\n<!-- /bench-peers -->\nB\n")
@@ -407,6 +409,14 @@ class Runs(unittest.TestCase):
         self.run_it("--render")
         self.assertEqual(self.get("docs/table.md"), tables.markdown_table(data))
         self.assertEqual(self.calls(), [])
+
+    def test_only_the_peers_that_are_asked_for_are_built(self):
+        done = self.run_it("--peers", "client-go", "--rounds", "1")
+        self.assertIn("building fake", done.stderr)
+        self.assertNotIn("building none", done.stderr)
+        done = self.run_it("--peers", "client-go,nobody", status=2)
+        self.assertIn("no peer is called nobody; there are client-go, none", done.stderr)
+        self.assertNotIn("building", done.stderr)
 
     def test_a_part_of_the_run_leaves_the_documents(self):
         for more in (["--quick"], ["--rows", "cycle_empty"], ["--peers", "client-go"], []):
