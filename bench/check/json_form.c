@@ -36,7 +36,7 @@ static const struct expected {
     {"add_after_10m", "ns"},    {"cancel_10m", "ns"},         {"limited_cycle", "ns"},
     {"pool_1us", "keys/s"},     {"parallel", "ns"},           {"parallel_16", "ns"},
     {"parallel_256", "ns"},     {"parallel_4096", "ns"},      {"cycle_metrics", "ns"},
-    {"scrape_1m", "ns"},        {"scrape_held", "ns"},
+    {"scrape_1m", "ns"},        {"scrape_held", "ns"},        {"cycle_shared", "ns"},
 };
 
 enum { EXPECTED = sizeof expected / sizeof expected[0] };
