@@ -98,6 +98,7 @@ uint32_t wq__pauses_for(int64_t ns)
 }
 
 struct wq__lot wq__lot[WQ__LOT_PLACES];
+
 static bool membarrier(int command)
 {
 	return syscall(SYS_membarrier, command, 0, 0) == 0;
@@ -162,7 +163,6 @@ static bool back_off(wq__lock *l, bool heir)
  */
 static bool end_ownership(wq__lock *l)
 {
-	struct timespec rest = {.tv_nsec = NO_BARRIER_NS};
 	uintptr_t owner = atomic_load_explicit(&l->owner, memory_order_relaxed);
 
 	if (owner == WQ__SHARED ||
@@ -171,8 +171,8 @@ static bool end_ownership(wq__lock *l)
 		return false;
 	/* If a filter forbids it by now: no CPU keeps what it stored to itself for so long. */
 	if (!membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED))
-		while (nanosleep(&rest, &rest) != 0)
-			;
+		for (int64_t until = wq__clock_now() + NO_BARRIER_NS; wq__clock_now() < until;)
+			WQ__PAUSE();
 	return true;
 }
 

@@ -327,9 +327,8 @@ static wq__forced int add_batch(struct wq__memory *m, bool plain, const wq_key *
 		if (i % AHEAD == 0)
 			for (size_t j = i; j < n && j < i + AHEAD; j++)
 				wq__table_prefetch(&m->table, hash[j]);
-		if (rc == WQ_OK) {
+		if (rc == WQ_OK)
 			rc = add_one(m, plain, hash[i], k, &when);
-		}
 		accepted += rc > 0;
 		if (outcomes)
 			outcomes[i] = rc;
@@ -346,13 +345,12 @@ int wq__mem_add_many(void *state, const wq_key *keys, size_t n, int *outcomes)
 	for (size_t done = 0; done < n;) {
 		uint32_t hash[WQ__HOLD_MAX] = {0};
 		size_t batch = batch_of(keys + done, n - done);
+		int *told = outcomes ? outcomes + done : NULL;
 
 		hash_batch(m, keys + done, batch, hash);
 		wq__lock_acquire(&m->lock);
 		if (done > 0)
 			m->inside--;
-		int *told = outcomes ? outcomes + done : NULL;
-
 		accepted += wq__plain(m) ? add_batch(m, true, keys + done, batch, hash, told)
 		                         : add_batch(m, false, keys + done, batch, hash, told);
 		done += batch;

@@ -131,13 +131,12 @@ static int64_t acquire_and_release(void *arg)
 	return 0;
 }
 
-static void lock_wakes_all_who_sleep_on_it(void **state)
+static void wake_all(void (*init)(wq__lock *l))
 {
 	struct shared s = {.counter = 0};
 	struct actor a[THREADS];
 
-	(void)state;
-	wq__lock_init(&s.lock);
+	init(&s.lock);
 	wq__lock_acquire(&s.lock);
 	for (int i = 0; i < THREADS; i++)
 		actor_start(&a[i], acquire_and_release, &s);
@@ -148,6 +147,15 @@ static void lock_wakes_all_who_sleep_on_it(void **state)
 	for (int i = 0; i < THREADS; i++)
 		actor_join(&a[i]);
 	IS(s.counter, THREADS);
+	IS(atomic_load(&s.lock.word), WQ__FREE);
+}
+
+/* Of one that is owned, the second thread sleeps until the owner is out, and others until it is. */
+static void lock_wakes_all_who_sleep_on_it(void **state)
+{
+	(void)state;
+	wake_all(wq__lock_init);
+	wake_all(wq__lock_init_own);
 }
 
 /*
@@ -313,27 +321,6 @@ static void lock_is_owned_until_it_is_shared(void **state)
 		acquire_and_release(&s);
 	}
 	IS(s.counter, 7);
-}
-
-/* The second thread sleeps until the owner is out, and others until the second is. */
-static void lock_owner_is_waited_for(void **state)
-{
-	struct shared s = {.counter = 0};
-	struct actor a[THREADS];
-
-	(void)state;
-	wq__lock_init_own(&s.lock);
-	wq__lock_acquire(&s.lock);
-	for (int i = 0; i < THREADS; i++)
-		actor_start(&a[i], acquire_and_release, &s);
-	for (int i = 0; i < THREADS; i++)
-		actor_blocks(&a[i]);
-	IS(s.counter, 0);
-	wq__lock_release(&s.lock);
-	for (int i = 0; i < THREADS; i++)
-		actor_join(&a[i]);
-	IS(s.counter, THREADS);
-	IS(atomic_load(&s.lock.word), WQ__FREE);
 }
 
 /* A thread that has ended leaves what it owned to the next one of its number, or to any other. */
@@ -553,7 +540,6 @@ int main(void)
 	    cmocka_unit_test(locks_that_share_a_place),
 	    cmocka_unit_test(lock_is_owned_until_it_is_shared),
 	    cmocka_unit_test(lock_outlives_its_owner),
-	    cmocka_unit_test(lock_owner_is_waited_for),
 	    cmocka_unit_test(lock_owner_is_waited_for_without_a_barrier),
 	    cmocka_unit_test(lock_owner_is_not_overlooked),
 	    cmocka_unit_test(parker_set_before_it_is_looked_at),
