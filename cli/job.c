@@ -9,6 +9,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "cli/words.h"
+
 #define LOOK_AGAIN (20 * WQ_MILLISECOND) /* at a group of which nobody tells us */
 #define GIVE_UP WQ_SECOND                /* on what does not go even when killed */
 
@@ -65,7 +67,7 @@ int job_find_command(struct run *r)
 	int rc;
 
 	/* It is known only with the key. */
-	if (strstr(name, "{}") || strstr(name, "{#}") || strstr(name, "{%}"))
+	if (words_vary(name))
 		return 0;
 	if (strchr(name, '/')) {
 		text_add(&path, name, strlen(name) + 1);

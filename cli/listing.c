@@ -7,6 +7,7 @@
 
 #include "cli/job.h"
 #include "cli/report.h"
+#include "cli/words.h"
 
 /* ---- status -------------------------------------------------------------- */
 
@@ -18,15 +19,13 @@ static void number(struct text *t, const char *name, uint64_t n)
 static void command(struct text *t, const struct run *r)
 {
 	struct text words = {0};
-	bool named = false;
 
 	for (char **word = r->opt->command; *word; word++) {
-		named |= strstr(*word, "{}") != NULL;
 		text_str(&words, word == r->opt->command ? "" : " ");
 		text_quoted(&words, *word);
 	}
 	/* The key is the last argument then. */
-	if (!named)
+	if (!words_have_key(r->opt->command))
 		text_str(&words, " '{}'");
 	text_str(t, "command=");
 	/* One line, whatever there is in it. */

@@ -1,12 +1,6 @@
 /*
  * How a command is executed: no shell, posix_spawn() (which does not copy the page tables), its
  * own process group, nothing on its standard input, and signals as we found them.
- *
- *   in an argument | becomes
- *   ---------------+--------------------------------------------
- *   {}             | the key; without any, it is the last argument
- *   {#}            | the attempt, from 1
- *   {%}            | the worker, from 1
  */
 #include <errno.h>
 #include <signal.h>
@@ -17,32 +11,9 @@
 
 #include "cli/job.h"
 #include "cli/results.h"
+#include "cli/words.h"
 
 extern char **environ;
-
-static void expand(struct text *t, const char *word, const struct job *j)
-{
-	for (const char *open; (open = strchr(word, '{')) != NULL;) {
-		size_t skip = 0;
-
-		text_add(t, word, (size_t)(open - word));
-		if (strncmp(open, "{}", 2) == 0) {
-			text_add(t, j->key, j->len);
-			skip = 2;
-		} else if (strncmp(open, "{#}", 3) == 0) {
-			text_print(t, "%u", j->item.attempts);
-			skip = 3;
-		} else if (strncmp(open, "{%}", 3) == 0) {
-			text_print(t, "%u", j->worker);
-			skip = 3;
-		} else {
-			text_add(t, open, 1);
-			skip = 1;
-		}
-		word = open + skip;
-	}
-	text_add(t, word, strlen(word) + 1);
-}
 
 /* Pointers to the strings that stand one after another; NULL at the end. */
 static size_t point(const struct text *t, char **to)
@@ -57,15 +28,12 @@ static size_t point(const struct text *t, char **to)
 
 void spawn_words(struct run *r, struct job *j)
 {
-	bool named = false;
 	size_t n = 0;
 
 	j->args.n = 0;
-	for (char **word = r->opt->command; *word; word++, n++) {
-		named |= strstr(*word, "{}") != NULL;
-		expand(&j->args, *word, j);
-	}
-	if (!named)
+	for (char **word = r->opt->command; *word; word++, n++)
+		words_expand(&j->args, *word, j);
+	if (!words_have_key(r->opt->command))
 		text_add(&j->args, j->key, j->len + 1);
 	if (!j->argv)
 		j->argv = grow(NULL, (n + 2) * sizeof *j->argv);

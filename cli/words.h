@@ -1,0 +1,29 @@
+/*
+ * What is replaced in the words of a command:
+ *
+ *   in a word | becomes
+ *   ----------+-------------------------------------------------------
+ *   {}        | the key; if no word has it or a part of it, it is the last argument
+ *   {.}       | the key without its extension
+ *   {/}       | its base name: what follows the last slash
+ *   {//}      | its directory, as dirname(1) has it
+ *   {/.}      | the base name without its extension
+ *   {#}       | the attempt, from 1
+ *   {%}       | the worker, from 1
+ *
+ * Parts of a key are what GNU parallel takes them for.
+ */
+#ifndef CLI_WORDS_H
+#define CLI_WORDS_H
+
+#include "cli/job.h"
+#include "cli/text.h"
+
+/* Is anything in it replaced? */
+bool words_vary(const char *word);
+/* Does one of them, up to NULL, have the key or a part of it? */
+bool words_have_key(char *const *words);
+/* The word as it is executed, with a NUL. */
+void words_expand(struct text *t, const char *word, const struct job *j);
+
+#endif
