@@ -28,13 +28,12 @@
 
 #include "base/bug.h"
 #include "base/sync.h"
+#include "strategy.h"
 #include "switch.h"
 
 enum {
 	STACK_SIZE = 128 * 1024,
 	GUARD_SIZE = 4096,
-	PCT_STEPS = 300, /* change points lie among the first so many steps */
-	PCT_POINTS = 3,
 	MAIN = -1,
 };
 
@@ -52,7 +51,6 @@ struct task {
 	int64_t deadline_ns;
 	enum state state;
 	int depth; /* locks held */
-	int priority;
 	bool woken;
 	bool getting;
 	void *self;                   /* for wq__self() */
@@ -75,53 +73,16 @@ static jmp_buf main_jump;
 static struct sim_result *result;
 static const struct sim_plan *now_running;
 
-static uint64_t rng;
 static int64_t now_ns;
 static int cpus;
 static uint32_t sections;
 static int locks_held;
 
-/* How the run is scheduled, all from the seed. */
-static enum sim_strategy strategy;
-static uint32_t burst;            /* BURSTS: one in so many steps changes places */
-static int victim;                /* STARVE */
-static uint32_t drop[PCT_POINTS]; /* PCT: steps at which the running task drops */
-static int lowest;                /* PCT: the priority it drops to */
-static uint32_t time_pace;        /* 0: time stands still while somebody can go on */
-static bool spurious;
-
 /* The watchdog compares these two: no progress between two ticks is a loop. */
 static volatile uint64_t progress;
 static uint64_t progress_seen;
 
-/* ---- chance ---------------------------------------------------------------- */
-
-static uint32_t random_bits(void)
-{
-	rng ^= rng << 13;
-	rng ^= rng >> 7;
-	rng ^= rng << 17;
-	return (uint32_t)((rng * 0x2545F4914F6CDD1Du) >> 32);
-}
-
-uint32_t sim_random(uint32_t n)
-{
-	return (uint32_t)(((uint64_t)random_bits() * n) >> 32);
-}
-
-bool sim_chance(uint32_t n)
-{
-	return sim_random(n) == 0;
-}
-
 /* ---- telling --------------------------------------------------------------- */
-
-const char *sim_strategy_name(enum sim_strategy s)
-{
-	static const char *const names[] = {"uniform", "pct", "bursts", "starve"};
-
-	return s < SIM_STRATEGIES ? names[s] : "?";
-}
 
 const char *sim_self_name(void)
 {
@@ -228,68 +189,6 @@ static bool runnable(const struct task *t)
 	return false;
 }
 
-static void plan_schedule(uint64_t seed)
-{
-	rng = (seed + 1) * 0x9E3779B97F4A7C15u;
-	rng ^= rng >> 29;
-	if (!rng)
-		rng = 1;
-	for (int i = 0; i < 4; i++)
-		random_bits();
-	strategy = (enum sim_strategy)sim_random(SIM_STRATEGIES);
-	burst = 2u << sim_random(6);
-	victim = (int)sim_random(5);
-	lowest = 0;
-	for (int i = 0; i < PCT_POINTS; i++)
-		drop[i] = i > (int)sim_random(PCT_POINTS + 1) ? UINT32_MAX : sim_random(PCT_STEPS);
-	time_pace = sim_random(3);
-	spurious = sim_chance(4);
-}
-
-static void pass_time(void)
-{
-	if (time_pace == 1)
-		now_ns += sim_random(100);
-	else if (time_pace == 2 && sim_chance(16))
-		now_ns += sim_random(1u << sim_random(16));
-}
-
-static int choose(const int *ready, int n, int last)
-{
-	int best = ready[0];
-
-	switch (strategy) {
-	case SIM_PCT:
-		for (int i = 0; i < PCT_POINTS; i++) {
-			if (drop[i] == result->steps && last != MAIN)
-				tasks[last].priority = --lowest;
-		}
-		for (int i = 1; i < n; i++) {
-			if (tasks[ready[i]].priority > tasks[best].priority)
-				best = ready[i];
-		}
-		return best;
-	case SIM_BURSTS:
-		for (int i = 0; i < n; i++) {
-			if (ready[i] == last && !sim_chance(burst))
-				return last;
-		}
-		break;
-	case SIM_STARVE:
-		best = ready[sim_random((uint32_t)n)];
-		if (best == victim && n > 1 && !sim_chance(16)) {
-			do
-				best = ready[sim_random((uint32_t)n)];
-			while (best == victim);
-		}
-		return best;
-	case SIM_UNIFORM:
-	case SIM_STRATEGIES:
-		break;
-	}
-	return ready[sim_random((uint32_t)n)];
-}
-
 /* Who waits for what, for the message of a deadlock. */
 static void describe(char *buf, size_t size)
 {
@@ -328,6 +227,10 @@ static bool jump(void)
 		now_running->quiet();
 		quiet--;
 	}
+	for (int i = 0; i < ntasks; i++) {
+		if (runnable(&tasks[i]))
+			return true; /* what it looked at has changed a condition */
+	}
 	if (next == INT64_MAX) {
 		char who[200];
 
@@ -348,8 +251,8 @@ static void schedule(void)
 		int n = 0;
 
 		progress++;
-		pass_time();
-		if (spurious && sim_chance(64)) {
+		now_ns += strategy_pass_time();
+		if (strategy_wakes_falsely()) {
 			struct task *t = &tasks[sim_random((uint32_t)ntasks)];
 
 			if (t->state == SLEEP)
@@ -366,7 +269,7 @@ static void schedule(void)
 		}
 		if (++result->steps > SIM_MAX_STEPS)
 			sim_fail("livelock: not finished after %d steps", SIM_MAX_STEPS);
-		last = choose(ready, n, last);
+		last = strategy_choose(ready, n, last, result->steps);
 		cur = last;
 		sim_context_switch(&main_context, &tasks[cur].context);
 		cur = MAIN;
@@ -379,8 +282,9 @@ static void schedule(void)
 
 static void point(void)
 {
-	if (cur != MAIN && !quiet)
-		sim_context_switch(&tasks[cur].context, &main_context);
+	if (cur == MAIN || quiet || (sim_guide && tasks[cur].depth > 0))
+		return;
+	sim_context_switch(&tasks[cur].context, &main_context);
 }
 
 static void entry(void)
@@ -407,8 +311,8 @@ void sim_spawn(const char *name, void (*fn)(void *arg), void *arg)
 	    (struct task){.stack = stacks + (size_t)ntasks * (STACK_SIZE + GUARD_SIZE) + GUARD_SIZE,
 	                  .fn = fn,
 	                  .arg = arg,
-	                  .deadline_ns = INT64_MAX,
-	                  .priority = (int)sim_random(1000) + 1};
+	                  .deadline_ns = INT64_MAX};
+	strategy_spawned(ntasks);
 	strncpy(t->name, name, sizeof t->name - 1);
 	sim_context_init(&t->context, t->stack, STACK_SIZE, entry);
 	ntasks++;
@@ -576,8 +480,7 @@ bool sim_run(const struct sim_plan *plan, uint64_t seed, struct sim_result *r)
 	cpus = 2;
 	sections = 0;
 	locks_held = 0;
-	plan_schedule(seed);
-	r->strategy = strategy;
+	r->strategy = strategy_plan(seed);
 	if (_setjmp(main_jump) == 0) {
 		plan->setup();
 		schedule();
@@ -695,7 +598,7 @@ bool wq__parker_poll(wq__parker *p, uint32_t pauses)
 	must_wait("polls");
 	sim_trace("polls, at most %u times", looks);
 	for (uint32_t i = 0; i < looks && !is_set(p); i++) {
-		if (time_pace)
+		if (strategy_time_runs())
 			now_ns += pauses / 4;
 		point();
 	}

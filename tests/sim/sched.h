@@ -40,8 +40,9 @@ enum sim_strategy {
 };
 
 struct sim_plan {
-	void (*setup)(void);  /* makes the tasks; runs outside them, and does not change places */
-	void (*quiet)(void);  /* everybody waits, before time jumps; may be NULL */
+	void (*setup)(void); /* makes the tasks; runs outside them, and does not change places */
+	/* Everybody waits, before time jumps; may be NULL. It may change a condition. */
+	void (*quiet)(void);
 	void (*sleeps)(void); /* a task is about to fall asleep; may be NULL */
 	void (*finish)(void); /* all tasks have returned; may be NULL */
 };
@@ -52,6 +53,12 @@ struct sim_result {
 	uint32_t steps;
 	char what[320];
 };
+
+/*
+ * If it is set, it chooses who of ready[0..n-1] goes on after `last` (-1: nobody),
+ * and nothing is left to chance: see explore.h.
+ */
+extern int (*sim_guide)(const int *ready, int n, int last);
 
 extern bool sim_tracing; /* print every step */
 extern bool sim_strict;  /* check also that setters hold a lock, as base/sync.h says */
