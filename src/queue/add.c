@@ -284,7 +284,7 @@ static size_t batch_of(const wq_key *keys, size_t n)
 {
 	size_t bytes = 0, i = 0;
 
-	while (i < n && i < WQ__HOLD_MAX && (i == 0 || bytes < HOLD_BYTES)) {
+	while (i < n && i < wq__per_hold(WQ__HOLD_MAX) && (i == 0 || bytes < HOLD_BYTES)) {
 		if (check_key(&keys[i]) == WQ_OK)
 			bytes += keys[i].len;
 		i++;

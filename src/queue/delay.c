@@ -262,7 +262,7 @@ static size_t pop_some(struct wq__memory *m, int64_t until, size_t *budget, wq__
 void wq__promote(struct wq__memory *m, int64_t until)
 {
 	int64_t now = m->flags & WQ__HASTY ? wq__now(m) : until;
-	size_t budget = WQ__PROMOTE_MAX, n;
+	size_t budget = wq__per_hold(WQ__PROMOTE_MAX), n;
 	enum wq__agenda_pop pop;
 	wq__ref some[WQ__AGENDA_AHEAD];
 
@@ -344,7 +344,8 @@ static void drop_never(struct wq__memory *m)
 		uint64_t found[64], slot;
 		size_t n = 0, looked = 0;
 
-		while (n < 64 && looked++ < WQ__PROMOTE_MAX && (slot = wq__iter_next(&it)) != 0) {
+		while (n < 64 && looked++ < wq__per_hold(WQ__PROMOTE_MAX) &&
+		       (slot = wq__iter_next(&it)) != 0) {
 			const struct wq__entry *e = wq__entry_at(m, (uint32_t)slot);
 
 			from = slot + 1;
@@ -361,7 +362,7 @@ static void drop_never(struct wq__memory *m)
 void wq__drop_waiting(struct wq__memory *m)
 {
 	while (m->nwaiting > m->nnever || m->flags & WQ__TIMED) {
-		size_t budget = WQ__PROMOTE_MAX;
+		size_t budget = wq__per_hold(WQ__PROMOTE_MAX);
 		wq__ref ref;
 
 		while (wq__agenda_pop(&m->agenda, WQ_NEVER, &budget, &ref) == WQ__AGENDA_POPPED) {

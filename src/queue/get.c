@@ -443,7 +443,7 @@ static int take_many(struct wq__memory *m, wq_item *items, size_t item_size, siz
 			take(m, true, item_at(items, item_size, n), item_size);
 		else
 			take(m, false, item_at(items, item_size, n), item_size);
-		if (++n % WQ__HOLD_MAX == 0 && n < max)
+		if (++n % wq__per_hold(WQ__HOLD_MAX) == 0 && n < max)
 			wq__breathe(m);
 	}
 	return (int)n;
@@ -478,7 +478,7 @@ static int done_some(struct wq__memory *m, const wq_item *items, size_t item_siz
 			done++;
 		else if (*first_error == WQ_OK)
 			*first_error = rc;
-		if ((i + 1) % WQ__HOLD_MAX == 0 && i + 1 < n)
+		if ((i + 1) % wq__per_hold(WQ__HOLD_MAX) == 0 && i + 1 < n)
 			wq__breathe(m);
 	}
 	return done;

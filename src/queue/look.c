@@ -87,7 +87,7 @@ static bool batch_push(const struct wq__memory *m, struct batch *b, struct wq__e
 	if (wq__entry_is_ghost(e) || !wq__entry_public(e) ||
 	    (e->bits & (WQ__REMINDER | WQ__BESIDE)) == (WQ__REMINDER | WQ__BESIDE))
 		return true;
-	if (b->n == WQ__HOLD_MAX || sizeof b->bytes - b->used < len + 1)
+	if (b->n == wq__per_hold(WQ__HOLD_MAX) || sizeof b->bytes - b->used < len + 1)
 		return false;
 	b->key[b->n++] = (struct shown){
 	    .offset = b->used,
@@ -120,7 +120,7 @@ static uint64_t batch_fill(struct wq__memory *m, struct batch *b, uint64_t from,
 	while ((slot = wq__iter_next(&it)) != 0) {
 		if (slot >> 32 != hash) {
 			/* Those that are only remembered are not shown, and may be very many. */
-			if (++looked > LOOK_MAX)
+			if (++looked > wq__per_hold(LOOK_MAX))
 				return slot >> 32 << 32;
 			hash = slot >> 32;
 			before = b->n;

@@ -53,6 +53,22 @@ enum {
 	WQ__SAMPLE = 64,
 };
 
+/*
+ * How many of n steps one hold of the lock may take, of whatever work: all of
+ * them, but in the schedule tests, where long work has to let go of the lock
+ * after a few keys.
+ */
+#ifdef WQ_SIM
+extern size_t wq__hold_limit; /* 0: none; defined by tests/sim */
+
+static inline size_t wq__per_hold(size_t n)
+{
+	return wq__hold_limit && wq__hold_limit < n ? wq__hold_limit : n;
+}
+#else
+#define wq__per_hold(n) ((size_t)(n))
+#endif
+
 /* A thread inside a blocking Get. On its stack; guarded by the lock but for the parker. */
 struct wq__waiter {
 	struct wq__waiter *next, *prev;

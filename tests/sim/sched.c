@@ -61,6 +61,7 @@ struct task {
 bool sim_tracing;
 bool sim_strict = true;
 int wq__bug;
+size_t wq__hold_limit;
 
 static struct task tasks[SIM_MAX_TASKS];
 static char *stacks;

@@ -23,6 +23,7 @@
 
 #include <stdarg.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 enum {
@@ -59,6 +60,9 @@ struct sim_result {
  * and nothing is left to chance: see explore.h.
  */
 extern int (*sim_guide)(const int *ready, int n, int last);
+
+/* Of queue/memory.h: how many steps of long work one hold of the lock takes; 0: as ever. */
+extern size_t wq__hold_limit;
 
 extern bool sim_tracing; /* print every step */
 extern bool sim_strict;  /* check also that setters hold a lock, as base/sync.h says */

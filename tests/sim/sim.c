@@ -8,7 +8,8 @@
  *     test_sim --list                         what there is
  *
  * --from N begins with another seed than 0, --bug NAME switches a seeded bug
- * on. WQ_LONG=1 in the environment: ten times as many seeds.
+ * on, --hold N lets one hold of the lock take no more than N steps of long work.
+ * WQ_LONG=1 in the environment: ten times as many seeds.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -78,6 +79,8 @@ static void parse(int argc, char **argv)
 			opt.seed = strtoll(value, NULL, 10);
 		else if (strcmp(name, "--bug") == 0)
 			wq__bug = bug_named(value);
+		else if (strcmp(name, "--hold") == 0)
+			wq__hold_limit = strtoull(value, NULL, 10);
 		else if (strcmp(name, "--part") == 0) {
 			if (sscanf(value, "%u/%u", &opt.part, &opt.parts) != 2 || opt.part < 1 ||
 			    opt.part > opt.parts)
