@@ -80,7 +80,7 @@ void intake_release(struct run *r)
 
 bool intake_full(const struct run *r)
 {
-	return run_units(r) >= r->opt->max_queue + r->running;
+	return run_units(r) >= r->opt->max_queue + r->held;
 }
 
 static int add(struct run *r, const void *key, size_t len, int64_t after_ns)

@@ -130,29 +130,38 @@ static bool token(struct run *r)
 	return r->start_at_ns <= r->now_ns;
 }
 
-static void reset(struct job *j, const wq_item *item)
+static void hold(struct run *r, struct job *j, const wq_item *item)
 {
-	j->item = *item;
-	j->key = grow(j->key, item->len + 1);
-	memcpy(j->key, item->key, item->len + 1);
-	j->len = item->len;
-	j->status = 0;
-	j->ended_ns = 0;
-	j->terminated = j->killed = j->timed_out = j->stopped = j->cancelled = false;
+	struct held *h;
+
+	if (j->nheld == j->room) {
+		j->room = j->room * 2 + 1;
+		j->held = grow(j->held, j->room * sizeof *j->held);
+		memset(j->held + j->nheld, 0, (j->room - j->nheld) * sizeof *j->held);
+	}
+	h = &j->held[j->nheld++];
+	h->item = *item;
+	h->key = grow(h->key, item->len + 1);
+	memcpy(h->key, item->key, item->len + 1);
+	h->len = item->len;
+	h->merged = intake_merged(r, item->key, item->len);
+	h->queued_ns = r->now_ns > item->added_ns ? r->now_ns - item->added_ns : 0;
+	h->cancelled = false;
 }
 
-static void start(struct run *r, struct job *j, const wq_item *item)
+static void start(struct run *r, struct job *j)
 {
 	int error;
 
-	reset(j, item);
-	j->merged = intake_merged(r, item->key, item->len);
+	j->status = 0;
+	j->ended_ns = 0;
+	j->terminated = j->killed = j->timed_out = j->stopped = false;
 	j->began_ns = r->now_ns;
-	j->queued_ns = r->now_ns > item->added_ns ? r->now_ns - item->added_ns : 0;
 	j->next_ns = r->opt->timeout_ns > 0 ? r->now_ns + r->opt->timeout_ns : WQ_NEVER;
 	j->state = JOB_RUNNING;
 	r->running++;
-	r->count.attempts++;
+	r->held += j->nheld;
+	r->count.attempts += j->nheld;
 	if (r->opt->dry_run) {
 		struct text line = {0};
 
@@ -181,7 +190,9 @@ void job_start_all(struct run *r)
 		if (!j || wq_try_get(r->q, &item) != WQ_OK)
 			return;
 		r->start_at_ns = 0;
-		start(r, j, &item);
+		j->nheld = 0;
+		hold(r, j, &item);
+		start(r, j);
 	}
 }
 
@@ -261,15 +272,30 @@ void job_terminate_all(struct run *r, int64_t grace_ns)
 	}
 }
 
-struct job *job_of(struct run *r, const void *key, size_t len)
+struct job *job_of(struct run *r, const void *key, size_t len, struct held **held)
 {
 	for (uint32_t i = 0; i < r->njob; i++) {
 		struct job *j = r->job[i];
 
-		if (j && j->state != JOB_FREE && j->len == len && memcmp(j->key, key, len) == 0)
-			return j;
+		for (uint32_t k = 0; j && j->state != JOB_FREE && k < j->nheld; k++) {
+			*held = &j->held[k];
+			if ((*held)->len == len && memcmp((*held)->key, key, len) == 0)
+				return j;
+		}
 	}
 	return NULL;
+}
+
+const char *job_shown(const struct job *j)
+{
+	static struct text t;
+
+	if (j->nheld == 1)
+		return shown(j->held[0].key, j->held[0].len);
+	t.n = 0;
+	text_print(&t, "%s and %u more", shown(j->held[0].key, j->held[0].len), j->nheld - 1);
+	text_add(&t, "", 1);
+	return t.bytes;
 }
 
 static void finish(struct run *r, struct job *j)
@@ -341,14 +367,14 @@ static void leaving_due(struct run *r, struct job *j)
 {
 	if (r->now_ns >= j->kill_ns && !j->killed) {
 		if (!r->opt->quiet)
-			say("%s: what the command left behind is killed", shown(j->key, j->len));
+			say("%s: what the command left behind is killed", job_shown(j));
 		signal_group(j, SIGKILL);
 		j->killed = true;
 	}
 	j->next_ns = r->now_ns + LOOK_AGAIN;
 	if (j->killed && r->now_ns >= j->kill_ns + GIVE_UP) {
 		say("%s: a process of the command's group %d cannot be ended; it is left alone",
-		    shown(j->key, j->len), (int)j->pid);
+		    job_shown(j), (int)j->pid);
 		finish(r, j);
 		return;
 	}
@@ -394,7 +420,9 @@ void job_release(struct run *r)
 		text_release(&j->args);
 		free(j->argv);
 		free(j->envp);
-		free(j->key);
+		for (uint32_t k = 0; k < j->room; k++)
+			free(j->held[k].key);
+		free(j->held);
 		free(j);
 	}
 	free(r->job);

@@ -15,24 +15,31 @@
 
 enum job_state { JOB_FREE, JOB_RUNNING, JOB_LEAVING };
 
-struct job {
-	enum job_state state;
-	uint32_t worker; /* from 1 */
+/* A key that a command works on. */
+struct held {
 	wq_item item;
 	char *key; /* our copy of it, with a NUL */
 	size_t len;
+	int64_t queued_ns;   /* how long it was in line */
+	uint32_t merged;     /* adds that this attempt answers, beside the first */
+	bool cancelled;      /* while the command runs */
+	const char *outcome; /* of the attempt, once it is over */
+};
+
+struct job {
+	enum job_state state;
+	uint32_t worker;   /* from 1 */
+	struct held *held; /* one at least */
+	uint32_t nheld, room;
 	pid_t pid;  /* and the group */
 	int status; /* as waitpid() tells it */
 	int64_t began_ns, ended_ns;
-	int64_t queued_ns; /* how long it was in line */
-	int64_t next_ns;   /* when something is to be done about it; WQ_NEVER */
-	int64_t kill_ns;   /* LEAVING: when who is left is killed */
-	uint32_t merged;   /* adds that this attempt answers, beside the first */
-	bool terminated;   /* SIGTERM was sent */
-	bool killed;       /* SIGKILL was sent */
+	int64_t next_ns; /* when something is to be done about it; WQ_NEVER */
+	int64_t kill_ns; /* LEAVING: when who is left is killed */
+	bool terminated; /* SIGTERM was sent */
+	bool killed;     /* SIGKILL was sent */
 	bool timed_out;
-	bool stopped; /* ended by us because the run stops, or the key was cancelled: no failure */
-	bool cancelled; /* its key was */
+	bool stopped; /* ended by us because the run stops, or a key was cancelled: no failure */
 	bool captured;
 	bool unkept; /* not started, because there is no place for its output: --results */
 	struct capture out, err;
@@ -55,8 +62,10 @@ void job_due(struct run *r);
 void job_terminate(struct run *r, struct job *j, int64_t grace_ns);
 /* End all commands: they have so long before they are killed. 0: at once. */
 void job_terminate_all(struct run *r, int64_t grace_ns);
-/* The one that has this key; NULL: none. */
-struct job *job_of(struct run *r, const void *key, size_t len);
+/* The one that has this key, and where; NULL: none. */
+struct job *job_of(struct run *r, const void *key, size_t len, struct held **held);
+/* The keys of a command, for messages: the first, and how many more there are. */
+const char *job_shown(const struct job *j);
 /* Another rate of starts; 0: none. False: no memory. */
 bool job_set_rate(struct run *r, double rate, int burst);
 void job_release(struct run *r);

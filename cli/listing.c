@@ -55,7 +55,7 @@ void listing_status(struct conn *c)
 	text_print(&t, "rate=%.9g\n", r->control->rate);
 	number(&t, "burst", (uint64_t)r->control->burst);
 	number(&t, "max_queue", r->opt->max_queue);
-	number(&t, "running", r->running);
+	number(&t, "running", r->held);
 	number(&t, "queued", s.queued);
 	number(&t, "waiting", s.waiting);
 	if (s.next_due_ns != WQ_NEVER)
@@ -133,16 +133,18 @@ static void show_running(struct walk *w)
 
 	for (uint32_t i = 0; i < r->njob && r->running > 0; i++) {
 		const struct job *j = r->job[i];
-		int state;
 
-		if (!j || j->state == JOB_FREE)
-			continue;
-		if (w->n++ == w->limit)
-			return;
-		state = wq_state(r->q, j->key, j->len);
-		record(w->c, "running", r->now_ns - j->began_ns, j->item.attempts - 1,
-		       state > 0 && state & (WQ_STATE_DIRTY | WQ_STATE_WAITING) ? "again" : "",
-		       j->key, j->len);
+		for (uint32_t k = 0; j && j->state != JOB_FREE && k < j->nheld; k++) {
+			const struct held *h = &j->held[k];
+			int state = wq_state(r->q, h->key, h->len);
+
+			if (w->n++ == w->limit)
+				return;
+			record(w->c, "running", r->now_ns - j->began_ns, h->item.attempts - 1,
+			       state > 0 && state & (WQ_STATE_DIRTY | WQ_STATE_WAITING) ? "again"
+			                                                                : "",
+			       h->key, h->len);
+		}
 	}
 }
 

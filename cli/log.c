@@ -66,32 +66,32 @@ static void seconds(struct text *t, const char *name, int64_t ns)
 	           ns % WQ_SECOND / 1000);
 }
 
-static void describe(struct text *t, const struct job *j, const char *outcome)
+static void describe(struct text *t, const struct job *j, const struct held *h)
 {
 	text_str(t, "{\"time\":");
 	stamp(t);
 	text_str(t, ",\"key\":");
-	text_json(t, j->key, j->len);
-	text_print(t, ",\"attempt\":%u,\"outcome\":\"%s\"", j->item.attempts, outcome);
+	text_json(t, h->key, h->len);
+	text_print(t, ",\"attempt\":%u,\"outcome\":\"%s\"", h->item.attempts, h->outcome);
 	if (WIFEXITED(j->status))
 		text_print(t, ",\"exit\":%d", WEXITSTATUS(j->status));
 	else
 		text_print(t, ",\"exit\":null,\"signal\":%d", WTERMSIG(j->status));
 	if (j->timed_out)
 		text_str(t, ",\"timed_out\":true");
-	seconds(t, "queue_s", j->queued_ns);
+	seconds(t, "queue_s", h->queued_ns);
 	seconds(t, "run_s", j->ended_ns - j->began_ns);
-	text_print(t, ",\"merged\":%u,\"worker\":%u}\n", j->merged, j->worker);
+	text_print(t, ",\"merged\":%u,\"worker\":%u}\n", h->merged, j->worker);
 }
 
-void log_attempt(struct run *r, const struct job *j, const char *outcome)
+void log_attempt(struct run *r, const struct job *j, const struct held *h)
 {
 	static struct text line;
 
 	if (!r->logs && !r->opt->results)
 		return;
 	line.n = 0;
-	describe(&line, j, outcome);
+	describe(&line, j, h);
 	if (r->logs)
 		stream_write(&r->log, line.bytes, line.n);
 	mind(r);

@@ -6,7 +6,8 @@
 
 /* False, after a message: the file cannot be opened. */
 bool log_open(struct run *r);
-void log_attempt(struct run *r, const struct job *j, const char *outcome);
+/* Of one key of the job. */
+void log_attempt(struct run *r, const struct job *j, const struct held *h);
 void log_close(struct run *r);
 
 #endif

@@ -137,7 +137,7 @@ static void describe(const struct run *r, struct text *t)
 	text_print(t,
 	           "STATUS=%s%" PRIu64 " done, %" PRIu32 " running, %" PRIu64 " queued, %" PRIu64
 	           " waiting, %" PRIu64 " dead\n",
-	           doing(r), r->count.done, r->running, s.queued, s.waiting, r->count.dead);
+	           doing(r), r->count.done, r->held, s.queued, s.waiting, r->count.dead);
 }
 
 /* Ended by a signal, wq stop or wq drain: with a socket nothing else leaves OPEN. */

@@ -165,6 +165,7 @@ static void retry(struct conn *c, struct fields *f)
 static void cancel(struct conn *c, struct fields *f)
 {
 	struct run *r = c->run;
+	struct held *held;
 	struct job *j;
 	const char *key;
 	char how[8];
@@ -180,9 +181,9 @@ static void cancel(struct conn *c, struct fields *f)
 		         rc == WQ_ENOTFOUND ? "it is not there" : wq_strerror(rc));
 		return;
 	}
-	j = job_of(r, key, len);
+	j = job_of(r, key, len, &held);
 	if (j) {
-		j->cancelled = true;
+		held->cancelled = true;
 		if (kill && j->state == JOB_RUNNING) {
 			j->stopped = true;
 			job_terminate(r, j, r->opt->kill_after_ns);

@@ -65,7 +65,7 @@ void report_open(struct run *r)
 
 static uint64_t ended(const struct run *r)
 {
-	return r->count.attempts - r->running;
+	return r->count.attempts - r->held;
 }
 
 /* Keys that will not be tried again. */
@@ -167,7 +167,7 @@ static void draw(const struct run *r)
 		text_str(&t, "  paused");
 	if (r->phase >= DRAINING)
 		text_str(&t, r->phase == STOPPING ? "  stopping" : "  draining");
-	number(&t, "running", r->running, NULL);
+	number(&t, "running", r->held, NULL);
 	number(&t, "queued", s.queued, NULL);
 	number(&t, "waiting", s.waiting, NULL);
 	number(&t, "failed", r->count.failed, "33");

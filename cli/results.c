@@ -47,7 +47,7 @@ static void path_of(struct run *r, const struct job *j, struct text *t, const ch
 {
 	t->n = 0;
 	text_print(t, "%s/", r->opt->results);
-	encode(t, j->key, j->len);
+	encode(t, j->held[0].key, j->held[0].len);
 	if (file)
 		text_print(t, "/%s", file);
 	text_add(t, "", 1);
@@ -102,8 +102,7 @@ void results_close(struct run *r, const struct job *j, const struct text *line)
 	int fd = create(r, j, "attempt.json");
 
 	if (fd < 0 || write(fd, line->bytes, line->n) != (ssize_t)line->n) {
-		say("%s: its attempt.json cannot be written: %s", shown(j->key, j->len),
-		    strerror(errno));
+		say("%s: its attempt.json cannot be written: %s", job_shown(j), strerror(errno));
 		r->trouble = true;
 	}
 	if (fd >= 0)

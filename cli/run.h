@@ -67,7 +67,8 @@ struct run {
 	struct job **job; /* by worker; NULL: never started */
 	uint32_t njob;    /* room in job */
 	uint32_t workers; /* wanted */
-	uint32_t running;
+	uint32_t running; /* commands */
+	uint32_t held;    /* keys that they work on */
 	bool paused;
 	bool crowded;        /* the machine has no room for one more until one has ended */
 	wq_limiter *starts;  /* NULL: no rate */

@@ -23,10 +23,10 @@
 enum { EXIT_PERMANENT = 100 };
 
 /* Work that comes back merges with what was given meanwhile: two units become one. */
-static void joins(struct run *r, const struct job *j, int state)
+static void joins(struct run *r, const struct held *h, int state)
 {
 	if (state > 0 && state & (WQ_STATE_DIRTY | WQ_STATE_WAITING))
-		intake_joined(r, j->key, j->len);
+		intake_joined(r, h->key, h->len);
 }
 
 void settle_dead(void *run, const wq_item *item)
@@ -37,38 +37,38 @@ void settle_dead(void *run, const wq_item *item)
 	keep_dead(r, item->key, item->len);
 }
 
-static const char *done(struct run *r, struct job *j)
+static const char *done(struct run *r, struct held *h)
 {
-	wq_settle(r->q, &j->item, WQ_DONE);
+	wq_settle(r->q, &h->item, WQ_DONE);
 	r->count.done++;
 	return "done";
 }
 
-static const char *permanent(struct run *r, struct job *j)
+static const char *permanent(struct run *r, struct held *h)
 {
-	settle_dead(r, &j->item);
-	wq_settle(r->q, &j->item, WQ_DROP);
+	settle_dead(r, &h->item);
+	wq_settle(r->q, &h->item, WQ_DROP);
 	return "dead";
 }
 
-static const char *back(struct run *r, struct job *j)
+static const char *back(struct run *r, struct held *h)
 {
-	joins(r, j, wq_state(r->q, j->key, j->len));
-	wq_requeue(r->q, &j->item, WQ_HEAD);
+	joins(r, h, wq_state(r->q, h->key, h->len));
+	wq_requeue(r->q, &h->item, WQ_HEAD);
 	return "stopped";
 }
 
-static const char *taken_back(struct run *r, struct job *j)
+static const char *taken_back(struct run *r, struct held *h)
 {
-	wq_done(r->q, &j->item);
+	wq_done(r->q, &h->item);
 	r->count.cancelled++;
 	return "cancelled";
 }
 
-static const char *retry(struct run *r, struct job *j)
+static const char *retry(struct run *r, struct held *h)
 {
-	int state = wq_state(r->q, j->key, j->len);
-	int rc = wq_retry(r->q, &j->item);
+	int state = wq_state(r->q, h->key, h->len);
+	int rc = wq_retry(r->q, &h->item);
 
 	switch (rc) {
 	case WQ_DEAD:
@@ -77,7 +77,7 @@ static const char *retry(struct run *r, struct job *j)
 		r->count.cancelled++;
 		return "cancelled";
 	default:
-		joins(r, j, state);
+		joins(r, h, state);
 		return "retry";
 	}
 }
@@ -94,59 +94,74 @@ static const char *why(const struct job *j, char *text, size_t size)
 	return text;
 }
 
-static const char *failed(struct run *r, struct job *j, bool for_good)
+static bool is_dead(const struct held *h)
 {
-	const char *outcome;
-	uint32_t attempt = j->item.attempts;
+	return strcmp(h->outcome, "dead") == 0;
+}
+
+static void failed(struct run *r, const struct job *j, struct held *h, bool for_good)
+{
+	uint32_t attempt = h->item.attempts;
 	char reason[100];
 
 	r->count.failed++;
-	outcome = for_good ? permanent(r, j) : retry(r, j);
-	if (strcmp(outcome, "dead") == 0 ? !r->opt->quiet : r->opt->verbose)
-		say("%s: %s in attempt %u%s", shown(j->key, j->len), why(j, reason, sizeof reason),
-		    attempt, strcmp(outcome, "dead") == 0 ? ", and is dead" : "");
-	return outcome;
+	h->outcome = for_good ? permanent(r, h) : retry(r, h);
+	if (is_dead(h) ? !r->opt->quiet : r->opt->verbose)
+		say("%s: %s in attempt %u%s", shown(h->key, h->len), why(j, reason, sizeof reason),
+		    attempt, is_dead(h) ? ", and is dead" : "");
 }
 
 static void tell_cut(struct run *r, const struct job *j, const struct capture *c)
 {
 	if (!c->error)
 		return;
-	say("%s: part of its output is lost: %s", shown(j->key, j->len), strerror(c->error));
+	say("%s: part of its output is lost: %s", job_shown(j), strerror(c->error));
 	r->trouble = true;
 }
 
-/* The worker is free again; who waits for the key is told. */
-static void release(struct run *r, struct job *j, const char *outcome)
+/* The worker is free again; who waits for the keys is told. */
+static void release(struct run *r, struct job *j)
 {
 	j->state = JOB_FREE;
 	r->running--;
+	r->held -= j->nheld;
 	r->crowded = false;
-	control_settled(r, j->key, j->len, strcmp(outcome, "dead") == 0);
+	for (uint32_t i = 0; i < j->nheld; i++) {
+		const struct held *h = &j->held[i];
+
+		control_settled(r, h->key, h->len, is_dead(h));
+	}
+}
+
+static void settle_one(struct run *r, const struct job *j, struct held *h, bool success)
+{
+	/* Who was taken back while it ran cannot die any more. */
+	bool for_good =
+	    WIFEXITED(j->status) && WEXITSTATUS(j->status) == EXIT_PERMANENT && !h->cancelled;
+
+	if (success)
+		h->outcome = done(r, h);
+	else if (j->stopped)
+		h->outcome = h->cancelled ? taken_back(r, h) : back(r, h);
+	else
+		failed(r, j, h, for_good);
+	if (!r->opt->dry_run)
+		log_attempt(r, j, h);
 }
 
 void settle(struct run *r, struct job *j)
 {
 	bool success = WIFEXITED(j->status) && WEXITSTATUS(j->status) == 0 && !j->timed_out;
-	/* Who was taken back while it ran cannot die any more. */
-	bool for_good =
-	    WIFEXITED(j->status) && WEXITSTATUS(j->status) == EXIT_PERMANENT && !j->cancelled;
-	const char *outcome;
+	/* Those that go back to the head of the line keep their order. */
+	bool last_first = j->stopped && !success;
 
-	if (success)
-		outcome = done(r, j);
-	else if (j->stopped)
-		outcome = j->cancelled ? taken_back(r, j) : back(r, j);
-	else
-		outcome = failed(r, j, for_good);
-	if (!r->opt->dry_run) {
-		log_attempt(r, j, outcome);
-		if (j->captured) {
-			tell_cut(r, j, &j->out);
-			tell_cut(r, j, &j->err);
-		}
+	for (uint32_t i = 0; i < j->nheld; i++)
+		settle_one(r, j, &j->held[last_first ? j->nheld - 1 - i : i], success);
+	if (j->captured && !r->opt->dry_run) {
+		tell_cut(r, j, &j->out);
+		tell_cut(r, j, &j->err);
 	}
-	release(r, j, outcome);
+	release(r, j);
 }
 
 /* Processes, memory or descriptors: there may be more of them later. */
@@ -161,6 +176,13 @@ static bool is_of_the_key(const struct run *r, int error)
 	return error == E2BIG || error == ENAMETOOLONG || !r->path;
 }
 
+/* In the order that they had. */
+static void all_back(struct run *r, struct job *j)
+{
+	for (uint32_t i = j->nheld; i-- > 0;)
+		j->held[i].outcome = back(r, &j->held[i]);
+}
+
 /* There is no room for as many commands as are wanted: the next one starts when one has ended. */
 static void make_room(struct run *r, struct job *j, int error)
 {
@@ -170,9 +192,9 @@ static void make_room(struct run *r, struct job *j, int error)
 		say("there is room for %u commands at once only: %s", r->running - 1,
 		    strerror(error));
 	told = true;
-	r->count.attempts--;
-	back(r, j);
-	release(r, j, "stopped");
+	r->count.attempts -= j->nheld;
+	all_back(r, j);
+	release(r, j);
 	r->crowded = true;
 }
 
@@ -184,18 +206,19 @@ static void name_command(const struct job *j, int error)
 		    shown(j->argv[0], strlen(j->argv[0])));
 }
 
-static const char *unstarted(struct run *r, struct job *j, const char *what, int error,
-                             bool for_good)
+static void unstarted(struct run *r, struct job *j, const char *what, int error, bool for_good)
 {
-	r->count.failed++;
-	say("%s: %s: %s", shown(j->key, j->len), what, strerror(error));
-	return for_good ? permanent(r, j) : retry(r, j);
+	say("%s: %s: %s", job_shown(j), what, strerror(error));
+	for (uint32_t i = 0; i < j->nheld; i++) {
+		struct held *h = &j->held[i];
+
+		r->count.failed++;
+		h->outcome = for_good ? permanent(r, h) : retry(r, h);
+	}
 }
 
 void settle_unstarted(struct run *r, struct job *j, int error)
 {
-	const char *outcome;
-
 	j->ended_ns = j->began_ns;
 	/* As a shell would tell it. */
 	j->status = W_EXITCODE(error == ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_EXEC, 0);
@@ -204,21 +227,21 @@ void settle_unstarted(struct run *r, struct job *j, int error)
 		return;
 	}
 	if (j->unkept) {
-		outcome = unstarted(r, j, "its results cannot be kept", error, false);
+		unstarted(r, j, "its results cannot be kept", error, false);
 	} else if (is_shortage(error) || error == ETXTBSY) {
-		outcome = unstarted(r, j, "the command cannot be started now", error, false);
+		unstarted(r, j, "the command cannot be started now", error, false);
 	} else if (is_of_the_key(r, error)) {
-		outcome = unstarted(r, j, "the command cannot be started", error, true);
+		unstarted(r, j, "the command cannot be started", error, true);
 		if (!r->path)
 			name_command(j, error);
 	} else {
 		say("%s cannot be executed any more: %s", r->opt->command[0], strerror(error));
 		r->status = error == ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_EXEC;
-		outcome = back(r, j);
+		all_back(r, j);
 		/* Not even a drain can go on. */
 		r->phase = STOPPING;
 	}
-	if (!j->unkept)
-		log_attempt(r, j, outcome);
-	release(r, j, outcome);
+	for (uint32_t i = 0; i < j->nheld && !j->unkept; i++)
+		log_attempt(r, j, &j->held[i]);
+	release(r, j);
 }

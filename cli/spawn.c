@@ -28,15 +28,11 @@ static size_t point(const struct text *t, char **to)
 
 void spawn_words(struct run *r, struct job *j)
 {
-	size_t n = 0;
+	size_t n;
 
 	j->args.n = 0;
-	for (char **word = r->opt->command; *word; word++, n++)
-		words_expand(&j->args, *word, j);
-	if (!words_have_key(r->opt->command))
-		text_add(&j->args, j->key, j->len + 1);
-	if (!j->argv)
-		j->argv = grow(NULL, (n + 2) * sizeof *j->argv);
+	n = words_expand(&j->args, r->opt->command, j);
+	j->argv = grow(j->argv, (n + 1) * sizeof *j->argv);
 	point(&j->args, j->argv);
 }
 
@@ -57,8 +53,8 @@ static void environment(struct job *j)
 {
 	j->env.n = 0;
 	text_str(&j->env, "WQ_KEY=");
-	text_add(&j->env, j->key, j->len + 1);
-	text_print(&j->env, "WQ_ATTEMPT=%u", j->item.attempts);
+	text_add(&j->env, j->held[0].key, j->held[0].len + 1);
+	text_print(&j->env, "WQ_ATTEMPT=%u", j->held[0].item.attempts);
 	text_add(&j->env, "", 1);
 	text_print(&j->env, "WQ_WORKER=%u", j->worker);
 	text_add(&j->env, "", 1);
@@ -123,12 +119,13 @@ static int execute(struct run *r, struct job *j, int out, int err)
 /* Two pipes to us; the command's ends in fd. */
 static int capture_both(struct run *r, struct job *j, int fd[2])
 {
-	const char *tag = r->opt->tag ? j->key : NULL;
+	const char *tag = r->opt->tag ? j->held[0].key : NULL;
+	size_t len = j->held[0].len;
 
-	fd[0] = capture_open(&j->out, &r->loop, &r->out, r->opt->line_buffer, tag, j->len);
+	fd[0] = capture_open(&j->out, &r->loop, &r->out, r->opt->line_buffer, tag, len);
 	if (fd[0] < 0)
 		return errno;
-	fd[1] = capture_open(&j->err, &r->loop, &r->err, r->opt->line_buffer, tag, j->len);
+	fd[1] = capture_open(&j->err, &r->loop, &r->err, r->opt->line_buffer, tag, len);
 	if (fd[1] < 0) {
 		int error = errno;
 

@@ -64,7 +64,7 @@ static struct piece directory(struct piece p)
 
 static void attempt(struct text *t, const struct job *j)
 {
-	text_print(t, "%u", j->item.attempts);
+	text_print(t, "%u", j->held[0].item.attempts);
 }
 
 static void worker(struct text *t, const struct job *j)
@@ -117,14 +117,14 @@ bool words_have_key(char *const *words)
 	return *words != NULL;
 }
 
-void words_expand(struct text *t, const char *word, const struct job *j)
+static void expand(struct text *t, const char *word, const struct job *j, const struct held *h)
 {
 	const struct placeholder *p;
 
 	for (const char *at; (p = next(word, &at)) != NULL; word = at + strlen(p->text)) {
 		text_add(t, word, (size_t)(at - word));
 		if (p->part) {
-			struct piece part = p->part((struct piece){j->key, j->len});
+			struct piece part = p->part((struct piece){h->key, h->len});
 
 			text_add(t, part.bytes, part.n);
 		} else {
@@ -132,4 +132,20 @@ void words_expand(struct text *t, const char *word, const struct job *j)
 		}
 	}
 	text_add(t, word, strlen(word) + 1);
+}
+
+size_t words_expand(struct text *t, char *const *words, const struct job *j)
+{
+	bool append = !words_have_key(words);
+	size_t n = 0;
+
+	for (; *words; words++) {
+		uint32_t times = has_key(*words) ? j->nheld : 1;
+
+		for (uint32_t i = 0; i < times; i++, n++)
+			expand(t, *words, j, &j->held[i]);
+	}
+	for (uint32_t i = 0; append && i < j->nheld; i++, n++)
+		text_add(t, j->held[i].key, j->held[i].len + 1);
+	return n;
 }

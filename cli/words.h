@@ -11,7 +11,8 @@
  *   {#}       | the attempt, from 1
  *   {%}       | the worker, from 1
  *
- * Parts of a key are what GNU parallel takes them for.
+ * Parts of a key are what GNU parallel takes them for. A word that has the key, or a part of it, is
+ * repeated for each key of the job.
  */
 #ifndef CLI_WORDS_H
 #define CLI_WORDS_H
@@ -23,7 +24,7 @@
 bool words_vary(const char *word);
 /* Does one of them, up to NULL, have the key or a part of it? */
 bool words_have_key(char *const *words);
-/* The word as it is executed, with a NUL. */
-void words_expand(struct text *t, const char *word, const struct job *j);
+/* All words as they are executed, each with a NUL; how many. */
+size_t words_expand(struct text *t, char *const *words, const struct job *j);
 
 #endif
