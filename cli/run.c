@@ -14,6 +14,7 @@
 #include "cli/help.h"
 #include "cli/job.h"
 #include "cli/keep.h"
+#include "cli/launch.h"
 #include "cli/log.h"
 #include "cli/notify.h"
 #include "cli/report.h"
@@ -30,16 +31,17 @@ uint64_t run_units(const struct run *r)
 
 /* ---- set up -------------------------------------------------------------- */
 
-/* Commands get what we got, so it is raised only where it would not do. */
-static void allow_descriptors(const struct run *r)
+/* Ours alone: commands get the limit that we got. */
+static void allow_descriptors(struct run *r)
 {
 	rlim_t wanted = 64 + 8 * (rlim_t)r->opt->jobs + (r->opt->socket ? 2048 : 0);
 	struct rlimit limit;
 
 	if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur >= wanted)
 		return;
+	r->nofile = limit;
 	limit.rlim_cur = limit.rlim_max < wanted ? limit.rlim_max : wanted;
-	setrlimit(RLIMIT_NOFILE, &limit);
+	r->raised = setrlimit(RLIMIT_NOFILE, &limit) == 0;
 }
 
 static bool make_queue(struct run *r)
@@ -77,7 +79,7 @@ static void put_message(const char *line, size_t n)
 static bool basics(struct run *r)
 {
 	r->null_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
-	if (r->null_fd < 0 || !loop_open(&r->loop)) {
+	if (r->null_fd < 0 || !loop_open(&r->loop) || !launch_open()) {
 		say("%s", strerror(errno));
 		return false;
 	}

@@ -17,6 +17,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/resource.h>
 #include <wq.h>
 #include <wq/metrics.h>
 
@@ -75,6 +76,8 @@ struct run {
 	int64_t start_at_ns; /* with a rate: when the token that was taken is there; 0: none was */
 	char *path;          /* of the command; NULL: it depends on the key */
 	int null_fd;
+	struct rlimit nofile; /* as we found it, for the commands */
+	bool raised;          /* ours is higher */
 
 	struct stream out, err;
 	void *tally; /* intake.c: merged adds of keys that wait for their attempt */

@@ -1,15 +1,15 @@
 /*
- * How a command is executed: no shell, posix_spawn() (which does not copy the page tables), its
- * own process group, nothing on its standard input, and signals as we found them.
+ * How a command is executed: no shell, its own process group, nothing on its standard input, and
+ * signals and limits as we found them.
  */
 #include <errno.h>
-#include <signal.h>
-#include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/find.h"
 #include "cli/job.h"
+#include "cli/launch.h"
 #include "cli/results.h"
 #include "cli/words.h"
 
@@ -76,43 +76,30 @@ static void environment(struct job *j)
 	memcpy(j->envp, own, 3 * sizeof own[0]);
 }
 
-static int attributes(posix_spawnattr_t *a)
-{
-	short flags = POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK;
-	int rc = posix_spawnattr_init(a);
-
-	if (rc != 0)
-		return rc;
-	posix_spawnattr_setflags(a, flags);
-	posix_spawnattr_setpgroup(a, 0);
-	posix_spawnattr_setsigdefault(a, stop_child_defaults());
-	posix_spawnattr_setsigmask(a, stop_child_mask());
-	return 0;
-}
-
+/* Where the key is part of the command's name, it is looked for anew. */
 static int execute(struct run *r, struct job *j, int out, int err)
 {
-	posix_spawn_file_actions_t files;
-	posix_spawnattr_t attr;
-	int rc = posix_spawn_file_actions_init(&files);
+	struct text found = {0};
+	struct launch l = {
+	    .path = r->path,
+	    .argv = j->argv,
+	    .envp = j->envp,
+	    .fd = {r->null_fd, out, err},
+	    .mask = stop_child_mask(),
+	    .defaults = stop_child_defaults(),
+	    .nofile = r->raised ? &r->nofile : NULL,
+	};
+	int rc = 0;
 
-	if (rc != 0)
-		return rc;
-	rc = attributes(&attr);
-	if (rc == 0) {
-		rc = posix_spawn_file_actions_adddup2(&files, r->null_fd, STDIN_FILENO);
-		if (rc == 0)
-			rc = posix_spawn_file_actions_adddup2(&files, out, STDOUT_FILENO);
-		if (rc == 0)
-			rc = posix_spawn_file_actions_adddup2(&files, err, STDERR_FILENO);
-		if (rc == 0)
-			rc = r->path
-			         ? posix_spawn(&j->pid, r->path, &files, &attr, j->argv, j->envp)
-			         : posix_spawnp(&j->pid, j->argv[0], &files, &attr, j->argv,
-			                        j->envp);
-		posix_spawnattr_destroy(&attr);
+	if (!l.path && strchr(j->argv[0], '/')) {
+		l.path = j->argv[0];
+	} else if (!l.path) {
+		rc = find(j->argv[0], &found) != 0 ? errno : 0;
+		l.path = found.bytes;
 	}
-	posix_spawn_file_actions_destroy(&files);
+	if (rc == 0)
+		rc = launch(&l, &j->pid);
+	text_release(&found);
 	return rc;
 }
 

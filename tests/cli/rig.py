@@ -112,6 +112,14 @@ class Case(unittest.TestCase):
         path.chmod(0o755)
         return str(path)
 
+    def shim(self, what):
+        """The environment with which the program meets what tests/cli/shim.c says; skips without that."""
+        path = os.environ.get("WQ_TEST_SHIM") or str(Path(program).parent.parent / "tests/cli/libtest_cli_shim.so")
+        if not os.path.exists(path):
+            self.skipTest(f"{path} is not built")
+        return {"LD_PRELOAD": path, "WQ_SHIM": what,
+                "ASAN_OPTIONS": self.env["ASAN_OPTIONS"] + ":verify_asan_link_order=0"}
+
     def lines(self, name):
         path = self.dir / name
         return path.read_text(errors="surrogateescape").splitlines() if path.exists() else []

@@ -1,6 +1,7 @@
 """How commands are executed: their words, their surroundings, and what if they cannot be."""
 import json
 import os
+import resource
 import shutil
 import signal
 import subprocess
@@ -139,6 +140,17 @@ class Surroundings(Case):
         self.assertEqual(p.returncode, 0, p.stderr)
         for key in "abc":
             self.assertEqual((self.dir / "res" / key / "stdout").read_text().split(), ["0", "1", "2", "3"])
+
+    def test_the_limit_of_descriptors_is_as_it_was(self):
+        """The program may raise its own; -j100 makes it do so."""
+        def limit():
+            resource.setrlimit(resource.RLIMIT_NOFILE, (100, 5000))
+
+        p = self.wq("run", "-j100", "--", "sh", "-c", "ulimit -Sn; ulimit -Hn", input="a\n", preexec_fn=limit)
+        self.assertEqual((p.returncode, p.stdout), (0, b"100\n5000\n"), p.stderr)
+        p = self.start("run", "-j100", "--socket=s", "--", "true", preexec_fn=limit)
+        self.assertIn(b"listens", p.stderr.readline())
+        self.assertEqual(resource.prlimit(p.pid, resource.RLIMIT_NOFILE), (64 + 800 + 2048, 5000))
 
 
 class CannotExecute(Case):

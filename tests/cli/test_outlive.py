@@ -1,0 +1,86 @@
+"""What outlives what: commands and the run, and what a command leaves behind."""
+import os
+import signal
+import uuid
+from pathlib import Path
+
+import rig
+from rig import Case, main
+
+
+class Outlive(Case):
+    def setUp(self):
+        super().setUp()
+        self.mark = uuid.UUID(int=self.random.getrandbits(128)).hex
+        self.env["OUTLIVE_MARK"] = self.mark
+        self.addCleanup(self.end_all)
+
+    def there(self):
+        """All processes of this test that run, whoever their parent is."""
+        mark = f"OUTLIVE_MARK={self.mark}".encode()
+        found = []
+        for path in Path("/proc").glob("[0-9]*"):
+            try:
+                if mark in (path / "environ").read_bytes().split(b"\0"):
+                    found.append(int(path.name))
+            except OSError:
+                pass
+        return found
+
+    def end_all(self):
+        for pid in self.there():
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+
+
+class Killed(Outlive):
+    """The run is killed by SIGKILL: its commands must not work on beside those of the next run."""
+
+    def test_commands_end_with_it(self):
+        p = self.start("run", "-j3", "--", "sh", "-c", "touch up{}; exec sleep 1000")
+        self.give(p, "1", "2", "3")
+        for i in "123":
+            self.until_file("up" + i)
+        p.kill()
+        p.wait()
+        self.until(lambda: not self.there(), "the end of the commands")
+
+    def test_one_that_ignores_signals(self):
+        p = self.start("run", "--", "sh", "-c", "trap '' TERM HUP INT; touch up; while :; do read x <hang; done")
+        self.fifo("hang")
+        self.give(p, "a")
+        self.until_file("up")
+        p.kill()
+        p.wait()
+        self.until(lambda: not self.there(), "the end of the command")
+
+    def test_at_any_moment(self):
+        for _ in range(20):
+            p = self.start("run", "-j40", "--", "sleep", "1000")
+            self.give(p, *map(str, range(40)))
+            wanted = self.random.randrange(40)
+            self.until(lambda: len(self.there()) > wanted, "some commands")
+            p.kill()
+            p.wait()
+            self.until(lambda: not self.there(), "the end of the commands")
+
+    def test_before_the_command_could_ask_for_its_end(self):
+        p = self.start("run", "--", "touch", "ran", env=self.shim("orphan"))
+        self.give(p, "a")
+        self.assertEqual(p.wait(rig.PATIENCE), -signal.SIGKILL)
+        self.until(lambda: not self.there(), "the end of the command")
+        self.assertFalse((self.dir / "ran").exists())
+
+    def test_an_ordinary_end_kills_nobody(self):
+        """What left the group is not the run's any more."""
+        p = self.wq("run", "--", "sh", "-c",
+                    "setsid sh -c 'touch up; exec sleep 1000' >/dev/null 2>&1 & while [ ! -e up ]; do :; done",
+                    input="a\n")
+        self.assertEqual(p.returncode, 0, p.stderr)
+        self.assertEqual(len(self.there()), 1)
+
+
+if __name__ == "__main__":
+    main()
