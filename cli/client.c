@@ -127,11 +127,27 @@ static int until_end(struct client *c)
 	return ask_say(&c->ask);
 }
 
+int client_wait(struct client *c, bool all)
+{
+	struct ask *a = &c->ask;
+	int status;
+
+	ask_begin(a, "wait");
+	if (all)
+		ask_str(a, "all");
+	status = ask(a);
+	/* If it went without a word it has ended all the same. */
+	if (a->gone)
+		status = EXIT_LEFT;
+	if (status != EXIT_OK)
+		say("%s", a->message.bytes);
+	return status;
+}
+
 /* The keys are named first, all of them: none can fail unseen while others are waited for. */
 static int wait_keys(struct client *c)
 {
 	struct ask *a = &c->ask;
-	int status;
 
 	if (c->timeout_ns >= 0)
 		a->deadline_ns = ask_now() + c->timeout_ns;
@@ -143,21 +159,12 @@ static int wait_keys(struct client *c)
 		if (ask_say(a) != EXIT_OK)
 			return a->status;
 	}
-	ask_begin(a, "wait");
-	if (c->nargs == 0)
-		ask_str(a, "all");
-	status = ask(a);
-	/* If it went without a word it has ended all the same. */
-	if (a->gone)
-		status = EXIT_LEFT;
-	if (status != EXIT_OK)
-		say("%s", a->message.bytes);
-	return status;
+	return client_wait(c, c->nargs == 0);
 }
 
 /* ---- command lines ------------------------------------------------------- */
 
-enum { AFTER = 256, INTERVAL, JSON, KILL, LIMIT_OPTION, NO_WAIT, STATE, TIMEOUT };
+enum { AFTER = 256, INTERVAL, JSON, KILL, LIMIT_OPTION, NO_WAIT, STATE, TIMEOUT, WAIT };
 
 static const struct option longs[] = {
     {"after", required_argument, NULL, AFTER},
@@ -172,19 +179,20 @@ static const struct option longs[] = {
     {"state", required_argument, NULL, STATE},
     {"timeout", required_argument, NULL, TIMEOUT},
     {"verbose", no_argument, NULL, 'v'},
+    {"wait", no_argument, NULL, WAIT},
     {NULL, 0, NULL, 0},
 };
 
 static const struct {
 	const char *name;
-	int options[4]; /* beside -s and -h */
+	int options[6]; /* beside -s and -h */
 	int min, max;   /* arguments; max -1: any number */
 	const char *wanted;
 	bool keys;
 	int (*fn)(struct client *c);
 } commands[] = {
     {"add",
-     {AFTER, '0', 'v'},
+     {AFTER, '0', 'v', WAIT},
      1,
      -1,
      "which keys? KEY..., or - for standard input",
@@ -238,9 +246,9 @@ static int take(struct client *c, int option, char *value)
 	case STATE:
 		c->state = value;
 		if (strcmp(value, "queued") == 0 || strcmp(value, "running") == 0 ||
-		    strcmp(value, "waiting") == 0)
+		    strcmp(value, "waiting") == 0 || strcmp(value, "dead") == 0)
 			return 0;
-		return bad(c, "state", value, "queued, running or waiting");
+		return bad(c, "state", value, "queued, running, waiting or dead");
 	case JSON:
 		c->json = true;
 		break;
@@ -249,6 +257,9 @@ static int take(struct client *c, int option, char *value)
 		break;
 	case NO_WAIT:
 		c->no_wait = true;
+		break;
+	case WAIT:
+		c->wait = true;
 		break;
 	case '0':
 		c->null = true;

@@ -11,7 +11,7 @@
 struct client {
 	const char *command;
 	const char *socket; /* NULL: WQ_SOCKET */
-	bool json, kill, no_wait, null, verbose;
+	bool json, kill, no_wait, null, verbose, wait;
 	const char *state;
 	int64_t after_ns, interval_ns;
 	int64_t timeout_ns; /* -1: none */
@@ -24,6 +24,9 @@ struct client {
 
 /* argv[0] is the command's name. The program's exit status. */
 int client_main(int argc, char **argv);
+
+/* Waits for the keys that were named, or for all: an exit status, after a message. */
+int client_wait(struct client *c, bool all);
 
 /* ---- give.c, top.c ---- */
 

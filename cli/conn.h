@@ -21,8 +21,8 @@ enum conn_kind { CONN_FRESH, CONN_KEYS, CONN_ORDERS };
 /* What has to happen before an answer can be finished. */
 enum conn_busy {
 	BUSY_NOT,
-	BUSY_ADD,  /* room in the queue */
-	BUSY_KEYS, /* certain keys are gone */
+	BUSY_ADD,  /* room in the queue, or to wait for more */
+	BUSY_KEYS, /* certain keys, or units of work, are over */
 	BUSY_ALL,  /* all keys are */
 	BUSY_END   /* the run has ended */
 };
@@ -50,12 +50,15 @@ struct conn {
 	enum conn_busy busy;
 	size_t frame;  /* BUSY_ADD: how long the order is in all, */
 	size_t add_at; /* and which of its bytes come next */
+	int64_t after_ns;
+	bool tracks;  /* what is given is waited for, too; */
+	bool starved; /* there is no room to wait for more */
 	uint64_t added, merged;
 	void *waited;   /* await.c: the keys */
 	size_t nwaited; /* of them */
 	size_t waited_bytes;
-	uint64_t dead; /* BUSY_ALL: how many there were */
-	bool died;     /* one that is waited for */
+	uint64_t died, cancelled; /* of those that were waited for */
+	struct text ill;          /* the first of them, as messages show it */
 };
 
 enum { FAILURES = 32, FAILURE_BYTES = 160 };

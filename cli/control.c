@@ -165,12 +165,25 @@ int64_t control_next_ns(const struct run *r)
 	return ct && ct->accept_at_ns > 0 ? ct->accept_at_ns : WQ_NEVER;
 }
 
-void control_settled(struct run *r, const void *key, size_t len, bool dead)
+static enum outcome outcome_of(const char *name)
 {
+	static const char *const names[] = {"done", "dead", "cancelled"};
+	static const enum outcome outcomes[] = {OUTCOME_DONE, OUTCOME_DEAD, OUTCOME_CANCELLED};
+
+	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+		if (strcmp(name, names[i]) == 0)
+			return outcomes[i];
+	return OUTCOME_AGAIN;
+}
+
+void control_settled(struct run *r, const void *key, size_t len, const char *outcome)
+{
+	enum outcome what = outcome_of(outcome);
+
 	if (!r->control)
 		return;
-	listing_settled(r, key, len, dead);
-	await_settled(r, key, len, dead);
+	listing_settled(r, key, len, what == OUTCOME_DEAD);
+	await_settled(r, key, len, what);
 }
 
 /* ---- the end ------------------------------------------------------------- */

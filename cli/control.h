@@ -10,8 +10,8 @@ bool control_open(struct run *r);
 void control_turn(struct run *r);
 /* When it wants the next turn; WQ_NEVER: not by itself. */
 int64_t control_next_ns(const struct run *r);
-/* An attempt at the key is over; dead: it failed for good. */
-void control_settled(struct run *r, const void *key, size_t len, bool dead);
+/* An attempt at the key is over; outcome: as the log names it. */
+void control_settled(struct run *r, const void *key, size_t len, const char *outcome);
 /* At the end: nobody is let in any more. Shows the keys that were written but never taken. */
 void control_rest(struct run *r, void (*fn)(struct run *r, const char *key, size_t len));
 /* The run is over: who waits is told. */

@@ -27,7 +27,7 @@ static void begin(struct batch *b)
 	char after[24];
 
 	snprintf(after, sizeof after, "%" PRId64, b->c->after_ns);
-	ask_begin(&b->c->ask, "add");
+	ask_begin(&b->c->ask, b->c->wait ? "track" : "add");
 	ask_str(&b->c->ask, after);
 	b->n = 0;
 }
@@ -166,5 +166,11 @@ int client_add(struct client *c)
 	}
 	tell(&b);
 	text_release(&b.first);
+	if (c->wait && !b.over) {
+		int status = client_wait(c, false);
+
+		if (status != EXIT_OK)
+			return status;
+	}
 	return b.status;
 }

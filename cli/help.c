@@ -18,7 +18,7 @@ static const char overview[] =
     "\n"
     "With `wq run --socket PATH`, from other shells (PATH by --socket, or in WQ_SOCKET):\n"
     "\n"
-    "  wq add [--after TIME] KEY...|-    give keys; -: those on standard input\n"
+    "  wq add [--after TIME] KEY...|-    give keys; -: those on standard input; --wait: for them\n"
     "  wq status [--json]                what it does\n"
     "  wq top                            the same, live\n"
     "  wq ls [--state S] [--json]        its keys\n"
@@ -101,12 +101,14 @@ static const struct {
      "  inotifywait -mr -e close_write --format '%w%f' in/ | wq run -j4 --debounce 100ms -- "
      "./convert {}\n"},
 #define AT "\nThe run is the one that listens on --socket=PATH (-s PATH), or on $WQ_SOCKET.\n"
-    {"add", "usage: wq add [--socket=PATH] [--after=TIME] KEY...|-\n\n"
+    {"add", "usage: wq add [--socket=PATH] [--after=TIME] [--wait] KEY...|-\n\n"
             "Gives keys to a run, and waits while it has as many as it may. Any process can do\n"
             "that: each line that is written to the socket is a key, `echo KEY | nc -NU PATH`.\n"
             "  -              those on standard input, a line each\n"
             "  -0, --null     that end with NUL\n"
             "  --after=TIME   not before TIME has passed\n"
+            "  --wait         wait until they are over: exit status 0 all are done, 123 one\n"
+            "                 failed for good, 125 one was cancelled, 75 the run ended before\n"
             "  -v, --verbose  say how many there were, and how many merged\n"
             "  --             before a key that begins with a dash, or is one\n"
             "Exit status 1: a key was not taken; if it was one of many, the first is named.\n" AT},
@@ -118,18 +120,19 @@ static const struct {
             "  --interval=TIME   a new picture each TIME (1s)\n" AT},
     {"ls", "usage: wq ls [--socket=PATH] [--state=S] [--limit=N] [--json | -0]\n\n"
            "Lists keys: state, for how long or until when, failures (+: it comes once more), key.\n"
-           "  --state=S   queued, running or waiting\n"
+           "  --state=S   queued, running or waiting; dead: those that failed for good of late\n"
            "  --limit=N   no more than N keys (1000); 0: all\n"
            "  --json      a JSON object for each\n"
            "  -0, --null  keys alone, as they are, each with a NUL\n" AT},
     {"retry", "usage: wq retry [--socket=PATH] KEY...\n\n"
-              "Keys that wait are tried now. Exit status 1: one does not wait.\n" AT},
+              "Keys that wait are tried now; keys that failed for good of late are queued again.\n"
+              "Exit status 1: one does neither.\n" AT},
     {"cancel", "usage: wq cancel [--socket=PATH] [--kill] KEY...\n\n"
                "Takes keys back. A command that runs goes on, but its key does not come again.\n"
                "Exit status 1: one is not there.\n"
                "  --kill   terminate the command, too\n" AT},
-    {"forget",
-     "usage: wq forget [--socket=PATH] KEY...\n\nForgets how often keys have failed.\n" AT},
+    {"forget", "usage: wq forget [--socket=PATH] KEY...\n\n"
+               "Forgets how often keys have failed, and that they failed for good.\n" AT},
     {"pause", "usage: wq pause [--socket=PATH]\n\nNo command is started until wq resume.\n" AT},
     {"resume", "usage: wq resume [--socket=PATH]\n\nCommands are started again.\n" AT},
     {"set",
@@ -138,7 +141,7 @@ static const struct {
     {"wait",
      "usage: wq wait [--socket=PATH] [--timeout=TIME] [KEY...]\n\n"
      "Waits until none of these keys is there any more, or none at all. Exit status 123: one\n"
-     "failed for good meanwhile; 75: the time is over, or the run ended before.\n" AT},
+     "failed for good, meanwhile or of late; 75: the time is over, or the run ended before.\n" AT},
     {"drain", "usage: wq drain [--socket=PATH] [--no-wait]\n\n"
               "The run takes no more keys, finishes what it has, and ends. Waits for that, or\n"
               "not: --no-wait. Exit status 0, even if keys failed for good.\n" AT},

@@ -118,9 +118,27 @@ int intake_add(struct run *r, const void *key, size_t len, int64_t after_ns)
 		r->count.refused++;
 		return rc;
 	}
+	/* It is there again, whatever became of it before. */
+	dead_remove(&r->dead, key, len);
 	if (was & PENDING)
 		intake_joined(r, key, len);
 	return rc;
+}
+
+int intake_revive(struct run *r, const void *key, size_t len)
+{
+	int rc;
+
+	if (!dead_find(&r->dead, key, len))
+		return WQ_ENOTFOUND;
+	if (r->phase != OPEN)
+		return WQ_ESHUTDOWN;
+	rc = wq_add(r->q, key, len);
+	if (rc < 0)
+		return rc;
+	dead_remove(&r->dead, key, len);
+	r->count.dead--;
+	return WQ_OK;
 }
 
 int intake_cancel(struct run *r, const void *key, size_t len)

@@ -66,6 +66,7 @@ void listing_status(struct conn *c)
 	number(&t, "refused", n->refused);
 	number(&t, "done", n->done);
 	number(&t, "dead", n->dead);
+	number(&t, "dead_kept", r->dead.n);
 	number(&t, "cancelled", n->cancelled);
 	number(&t, "there", run_units(r));
 	number(&t, "attempts", n->attempts);
@@ -148,18 +149,32 @@ static void show_running(struct walk *w)
 	}
 }
 
+/* The newest first: they are what a limit leaves. */
+static void show_dead(struct walk *w)
+{
+	const struct run *r = w->c->run;
+
+	for (const struct dead_key *k = r->dead.newest; k; k = k->older) {
+		if (w->n++ == w->limit)
+			return;
+		record(w->c, "dead", r->now_ns - k->at_ns, k->failures, "", k->key, k->len);
+	}
+}
+
 void listing_keys(struct conn *c, const char *state, uint64_t limit)
 {
 	struct walk w = {.c = c, .state = state, .limit = limit};
 
 	if (*state != '\0' && strcmp(state, "queued") != 0 && strcmp(state, "waiting") != 0 &&
-	    strcmp(state, "running") != 0) {
-		conn_not(c, EXIT_USAGE, "%s: queued, running or waiting is wanted",
+	    strcmp(state, "running") != 0 && strcmp(state, "dead") != 0) {
+		conn_not(c, EXIT_USAGE, "%s: queued, running, waiting or dead is wanted",
 		         shown(state, strlen(state)));
 		return;
 	}
 	if (strcmp(state, "running") == 0)
 		show_running(&w);
+	else if (strcmp(state, "dead") == 0)
+		show_dead(&w);
 	else if (wq_walk(c->run->q, show, &w) < 0) {
 		conn_not(c, EXIT_TROUBLE, "the keys cannot be listed: out of memory");
 		return;

@@ -58,13 +58,25 @@ static void add(struct conn *c, struct fields *f)
 {
 	char after[24];
 
-	if (strtoll(word(f, after, sizeof after), NULL, 10) < 0 || !f->at) {
+	c->after_ns = strtoll(word(f, after, sizeof after), NULL, 10);
+	if (c->after_ns < 0 || !f->at) {
 		conn_not(c, EXIT_USAGE, "add: a time from 0 and keys are wanted");
 		return;
 	}
 	c->busy = BUSY_ADD;
+	c->tracks = false;
 	c->add_at = (size_t)(f->at - c->in.bytes);
 	c->added = c->merged = 0;
+}
+
+/*
+ * The same, and each unit of work is waited for by the order `wait`: nothing can happen to it
+ * between the two.
+ */
+static void track(struct conn *c, struct fields *f)
+{
+	add(c, f);
+	c->tracks = true;
 }
 
 /* How far it has come, for who is told that it goes no further. */
@@ -78,11 +90,11 @@ static void add_so_far(struct conn *c)
 }
 
 /* False: it has been answered. */
-static bool add_one(struct conn *c, const char *key, size_t len, int64_t after_ns)
+static bool add_one(struct conn *c, const char *key, size_t len)
 {
 	struct run *r = c->run;
 	uint64_t merged = r->count.merged;
-	int rc;
+	int rc, was;
 
 	if (len == 0)
 		return true;
@@ -95,7 +107,8 @@ static bool add_one(struct conn *c, const char *key, size_t len, int64_t after_n
 		         shown(key, len));
 		return false;
 	}
-	rc = intake_add(r, key, len, after_ns);
+	was = wq_state(r->q, key, len);
+	rc = intake_add(r, key, len, c->after_ns);
 	if (rc < 0) {
 		add_so_far(c);
 		if (rc == WQ_ESHUTDOWN)
@@ -104,6 +117,8 @@ static bool add_one(struct conn *c, const char *key, size_t len, int64_t after_n
 			conn_not(c, EXIT_TROUBLE, "%s: %s", shown(key, len), wq_strerror(rc));
 		return false;
 	}
+	if (c->tracks)
+		await_unit(c, key, len, was);
 	c->added++;
 	c->merged += r->count.merged - merged;
 	return true;
@@ -114,20 +129,22 @@ void order_add_more(struct conn *c)
 	const char *payload, *key;
 	size_t n, len;
 	struct fields f;
-	int64_t after_ns;
 	char text[48];
 
 	frame_find(c->in.bytes + c->in_at, c->in.n - c->in_at, &payload, &n);
-	after_ns = strtoll(payload + strlen("add") + 1, NULL, 10);
 	f = (struct fields){c->in.bytes + c->add_at, payload + n};
 	while (f.at) {
+		c->add_at = (size_t)(f.at - c->in.bytes);
 		if (c->run->phase == OPEN && intake_full(c->run)) {
-			c->add_at = (size_t)(f.at - c->in.bytes);
 			conn_hold(c);
 			return;
 		}
 		next(&f, &key, &len);
-		if (!add_one(c, key, len, after_ns))
+		if (c->run->phase == OPEN && c->tracks && !await_room(c, len)) {
+			c->starved = true;
+			return;
+		}
+		if (!add_one(c, key, len))
 			return;
 	}
 	snprintf(text, sizeof text, "%" PRIu64 " %" PRIu64, c->added, c->merged);
@@ -154,6 +171,10 @@ static void retry(struct conn *c, struct fields *f)
 		return;
 	rc = wq_reschedule(r->q, key, len, 0);
 	if (rc == WQ_ENOTFOUND)
+		rc = intake_revive(r, key, len);
+	if (rc == WQ_ESHUTDOWN)
+		conn_not(c, EXIT_TROUBLE, "the run ends: it takes no more keys");
+	else if (rc == WQ_ENOTFOUND)
 		conn_not(c, EXIT_TROUBLE, "%s: it does not wait: it is %s", shown(key, len),
 		         state_name(wq_state(r->q, key, len)));
 	else if (rc < 0)
@@ -189,7 +210,7 @@ static void cancel(struct conn *c, struct fields *f)
 			job_terminate(r, j, r->opt->kill_after_ns);
 		}
 	}
-	await_settled(r, key, len, false);
+	await_cancelled(r, key, len, rc);
 	conn_well(c, "");
 }
 
@@ -202,6 +223,7 @@ static void forget(struct conn *c, struct fields *f)
 		return;
 	wq_forget(c->run->q, key, len);
 	listing_forget(c->run, key, len);
+	dead_remove(&c->run->dead, key, len);
 	conn_well(c, "");
 }
 
@@ -359,10 +381,10 @@ void order(struct conn *c, const char *fields, size_t n)
 		const char *name;
 		void (*fn)(struct conn *c, struct fields *f);
 	} orders[] = {
-	    {"add", add},         {"await", await},    {"cancel", cancel}, {"drain", drain},
-	    {"failing", failing}, {"forget", forget},  {"ls", ls},         {"pause", pause_starts},
-	    {"resume", resume},   {"retry", retry},    {"set", set},       {"status", status},
-	    {"stop", stop},       {"wait", wait_keys},
+	    {"add", add},         {"await", await},   {"cancel", cancel},  {"drain", drain},
+	    {"failing", failing}, {"forget", forget}, {"ls", ls},          {"pause", pause_starts},
+	    {"resume", resume},   {"retry", retry},   {"set", set},        {"status", status},
+	    {"stop", stop},       {"track", track},   {"wait", wait_keys},
 	};
 	struct fields f = {fields, fields + n};
 	char name[16];

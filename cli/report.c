@@ -99,7 +99,8 @@ static double rate_of(const uint64_t *samples, uint64_t now)
 	span = reported->now_ns - progress.at_ns[first];
 	if (span < SAMPLE / 5)
 		return 0;
-	return (double)(now - samples[first]) * 1e9 / (double)span;
+	/* A death that was taken back counts the other way. */
+	return now > samples[first] ? (double)(now - samples[first]) * 1e9 / (double)span : 0;
 }
 
 double report_rate(void)

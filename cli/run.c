@@ -255,6 +255,7 @@ static void take_down(struct run *r)
 	replace_release(&r->metrics);
 	job_release(r);
 	intake_release(r);
+	dead_release(&r->dead);
 	if (r->q)
 		wq_free(r->q);
 	if (r->registry)

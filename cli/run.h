@@ -22,6 +22,7 @@
 #include <wq/metrics.h>
 
 #include "cli/capture.h"
+#include "cli/dead.h"
 #include "cli/loop.h"
 #include "cli/options.h"
 #include "cli/replace.h"
@@ -33,6 +34,7 @@ enum phase { OPEN, ENDING, DRAINING, STOPPING };
 /*
  * Every key that is given is one unit of work or merges with one:
  *   given = merged + refused + done + dead + cancelled + what is there
+ * `wq retry` of a dead key takes its death back: dead is one less, and it is there again.
  */
 struct counts {
 	uint64_t given;
@@ -81,6 +83,7 @@ struct run {
 
 	struct stream out, err;
 	void *tally; /* intake.c: merged adds of keys that wait for their attempt */
+	struct dead dead;
 
 	struct watch signals;
 	int nsignals; /* that asked to stop */
@@ -118,6 +121,8 @@ bool intake_full(const struct run *r);
 void intake_joined(struct run *r, const void *key, size_t len);
 /* How many adds have merged with this one; they are not counted twice. */
 uint32_t intake_merged(struct run *r, const void *key, size_t len);
+/* A dead key is queued again; WQ_ENOTFOUND: it is none, WQ_ESHUTDOWN as above. */
+int intake_revive(struct run *r, const void *key, size_t len);
 /* Takes a key back: the WQ_STATE_ bits that it had, or WQ_ENOTFOUND. */
 int intake_cancel(struct run *r, const void *key, size_t len);
 void intake_release(struct run *r);

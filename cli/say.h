@@ -11,6 +11,7 @@ enum exit_status {
 	EXIT_USAGE = 2,       /* the command line; nothing was done */
 	EXIT_LEFT = 75,       /* stopped with work left */
 	EXIT_FAILED = 123,    /* some key failed for good */
+	EXIT_CANCELLED = 125, /* a key that was waited for was cancelled */
 	EXIT_NOT_EXEC = 126,  /* the command cannot be executed */
 	EXIT_NOT_FOUND = 127, /* the command is not there */
 };

@@ -35,6 +35,10 @@ void settle_dead(void *run, const wq_item *item)
 
 	r->count.dead++;
 	keep_dead(r, item->key, item->len);
+	/* Only who can ask has it kept; a key that was given meanwhile is not dead but comes again. */
+	if (r->control &&
+	    !(wq_state(r->q, item->key, item->len) & (WQ_STATE_DIRTY | WQ_STATE_WAITING)))
+		dead_put(&r->dead, item->key, item->len, item->attempts, r->now_ns);
 }
 
 static const char *done(struct run *r, struct held *h)
@@ -129,7 +133,7 @@ static void release(struct run *r, struct job *j)
 	for (uint32_t i = 0; i < j->nheld; i++) {
 		const struct held *h = &j->held[i];
 
-		control_settled(r, h->key, h->len, is_dead(h));
+		control_settled(r, h->key, h->len, h->outcome);
 	}
 }
 

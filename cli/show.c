@@ -43,6 +43,7 @@ static const struct {
     FIELD(refused, NULL, COUNT),
     FIELD(done, NULL, COUNT),
     FIELD(dead, NULL, COUNT),
+    FIELD(dead_kept, NULL, COUNT),
     FIELD(cancelled, NULL, COUNT),
     FIELD(there, NULL, COUNT),
     FIELD(attempts, NULL, COUNT),
@@ -258,6 +259,9 @@ void show_state(struct text *t, const struct state *s)
 	           s->given, s->merged, s->refused, s->done, s->dead, s->cancelled, s->there);
 	text_print(t, "%" PRIu64 " attempts, %" PRIu64 " failed; %.*f/s of late\n", s->attempts,
 	           s->failed, s->per_second < 10 ? 1 : 0, s->per_second);
+	if (s->dead_kept > 0)
+		text_print(t, "%" PRIu64 " dead %s kept: wq ls --state=dead, wq retry, wq forget\n",
+		           s->dead_kept, s->dead_kept == 1 ? "key is" : "keys are");
 }
 
 /* ---- keys ---------------------------------------------------------------- */

@@ -16,7 +16,7 @@ struct state {
 	uint64_t pid, workers, burst, max_queue;
 	uint64_t running, queued, waiting;
 	uint64_t given, merged, refused, done, dead, cancelled, there;
-	uint64_t attempts, failed, connections, waiters;
+	uint64_t attempts, failed, connections, waiters, dead_kept;
 };
 
 /* A key of a listing. */

@@ -11,15 +11,19 @@
 #include "base/utf8.h"
 #include "cli/say.h"
 
+void no_memory(void)
+{
+	say_to = NULL;
+	say("out of memory");
+	exit(EXIT_TROUBLE);
+}
+
 void *grow(void *old, size_t size)
 {
 	void *p = realloc(old, size);
 
-	if (!p) {
-		say_to = NULL;
-		say("out of memory");
-		exit(EXIT_TROUBLE);
-	}
+	if (!p)
+		no_memory();
 	return p;
 }
 

@@ -14,6 +14,8 @@ struct text {
 
 /* realloc() that ends the program instead of failing. */
 void *grow(void *old, size_t size);
+/* Ends the program: there is no memory. */
+_Noreturn void no_memory(void);
 
 void text_add(struct text *t, const void *bytes, size_t n);
 void text_str(struct text *t, const char *s);

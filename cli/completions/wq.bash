@@ -13,7 +13,7 @@ _wq_files() {
 	mapfile -t COMPREPLY < <(compgen "$1" -- "$cur")
 }
 
-# The keys of the run that is meant, as far as it tells them within a second.
+# _wq_keys [OPTION]: the keys of the run that is meant, as far as it tells them within a second.
 _wq_keys() {
 	local at=() key i
 	for ((i = 2; i < COMP_CWORD; i++)); do
@@ -22,7 +22,7 @@ _wq_keys() {
 	done
 	while IFS= read -r -d '' key; do
 		[[ $key == "$cur"* ]] && COMPREPLY+=("$(printf %q "$key")")
-	done < <(timeout 1 "${COMP_WORDS[0]}" ls -0 --limit=200 "${at[@]}" 2>/dev/null)
+	done < <(timeout 1 "${COMP_WORDS[0]}" ls -0 --limit=200 "$@" "${at[@]}" 2>/dev/null)
 }
 
 # _wq_value <option>: the value of it; false if it has none
@@ -33,7 +33,7 @@ _wq_value() {
 	--jitter) [[ $assigned ]] && _wq_reply "none full equal decorrelated" ;;
 	--on-term) _wq_reply "finish drain" ;;
 	--retries) _wq_reply "forever 0 1 3 10" ;;
-	--state) _wq_reply "queued running waiting" ;;
+	--state) _wq_reply "queued running waiting dead" ;;
 	-d | --delimiter | --max-queue | -j | --jobs | --timeout | --kill-after | --rate | --burst | --backoff | --debounce | \
 		--max-wait | --http | --name | --grace | --after | --interval | --limit) ;;
 	*) return 1 ;;
@@ -113,14 +113,14 @@ _wq() {
 	_wq_value "$option" && return
 	case ${COMP_WORDS[1]} in
 	help) _wq_reply "run add status top ls retry cancel forget pause resume set wait drain stop" ;;
-	add) _wq_reply "$common --after= -0 --null -v --verbose" ;;
+	add) _wq_reply "$common --after= --wait -0 --null -v --verbose" ;;
 	status) _wq_reply "$common --json" ;;
 	top) _wq_reply "$common --interval=" ;;
 	ls) _wq_reply "$common --state= --limit= --json -0 --null" ;;
 	set) if [[ $cur == -* ]]; then _wq_reply "$common"; else _wq_reply "workers= rate= burst="; fi ;;
 	cancel) if [[ $cur == -* ]]; then _wq_reply "$common --kill"; else _wq_keys; fi ;;
 	wait) if [[ $cur == -* ]]; then _wq_reply "$common --timeout="; else _wq_keys; fi ;;
-	retry | forget) if [[ $cur == -* ]]; then _wq_reply "$common"; else _wq_keys; fi ;;
+	retry | forget) if [[ $cur == -* ]]; then _wq_reply "$common"; else _wq_keys && _wq_keys --state=dead; fi ;;
 	drain | stop) _wq_reply "$common --no-wait" ;;
 	pause | resume) _wq_reply "$common" ;;
 	esac

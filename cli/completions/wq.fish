@@ -26,7 +26,7 @@ end
 
 # The keys of the run that WQ_SOCKET names, as far as it tells them within a second.
 function __wq_keys
-    timeout 1 wq ls -0 --limit=200 2>/dev/null | string split0
+    timeout 1 wq ls -0 --limit=200 $argv 2>/dev/null | string split0
 end
 
 complete -c wq -f
@@ -79,14 +79,16 @@ set -l orders add status top ls retry cancel forget pause resume set wait drain 
 complete -c wq -n "__wq_command $orders" -s s -l socket -r -F -d 'The run'
 complete -c wq -n "__wq_command $orders" -s h -l help -d 'Show the options'
 complete -c wq -n '__wq_command add' -l after -x -d 'Not before this time has passed'
+complete -c wq -n '__wq_command add' -l wait -d 'Wait until they are over'
 complete -c wq -n '__wq_command add' -s v -l verbose -d 'Say how many there were'
 complete -c wq -n '__wq_command add ls' -s 0 -l null -d 'Keys end with NUL'
 complete -c wq -n '__wq_command status ls' -l json -d 'As JSON'
 complete -c wq -n '__wq_command top' -l interval -x -d 'A new picture each time'
-complete -c wq -n '__wq_command ls' -l state -x -a 'queued running waiting' -d 'Keys that are'
+complete -c wq -n '__wq_command ls' -l state -x -a 'queued running waiting dead' -d 'Keys that are'
 complete -c wq -n '__wq_command ls' -l limit -x -d 'No more than that'
 complete -c wq -n '__wq_command cancel' -l kill -d 'Terminate its command, too'
 complete -c wq -n '__wq_command wait' -l timeout -x -d 'No longer than that'
 complete -c wq -n '__wq_command drain stop' -l no-wait -d 'Do not wait for the end'
 complete -c wq -n '__wq_command retry cancel forget wait' -a '(__wq_keys)'
+complete -c wq -n '__wq_command retry forget' -a '(__wq_keys --state=dead)'
 complete -c wq -n '__wq_command set' -a 'workers= rate= burst='

@@ -56,7 +56,7 @@ class Completions(Case):
                 (("run", "--jitter", "=", ""), "none full equal decorrelated"),
                 (("run", "--jitter", "=", "e"), "equal"),
                 (("run", "--retries", "=", "f"), "forever"),
-                (("ls", "--state", "=", ""), "queued running waiting"),
+                (("ls", "--state", "=", ""), "queued running waiting dead"),
                 (("ls", "-s", "x", "--state", "w"), "waiting"),
                 (("set", "w"), "workers="),
                 (("run", "-j", ""), "")):
@@ -85,7 +85,7 @@ class Completions(Case):
                          ["at 4"])
 
     def test_bash_keys(self):
-        script = self.script("wq", r"printf 'main\0my key\0next\0'" + "\n")
+        script = self.script("wq", r"case $* in *state=dead*) exit;; esac; printf 'main\0my key\0next\0'" + "\n")
         for command in ("retry", "cancel", "forget", "wait"):
             self.env["PATH"] = f"{Path(script).parent}:{self.env['PATH']}"
             self.assertEqual(self.bash(command, "m"), ["main", r"my\ key"], command)
