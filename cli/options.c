@@ -21,6 +21,7 @@ enum {
 	DEBOUNCE,
 	DRY_RUN,
 	GRACE,
+	HALT,
 	HTTP,
 	JITTER,
 	KILL_AFTER,
@@ -51,6 +52,7 @@ static const struct option longs[] = {
     {"delimiter", required_argument, NULL, 'd'},
     {"dry-run", no_argument, NULL, DRY_RUN},
     {"grace", required_argument, NULL, GRACE},
+    {"halt", required_argument, NULL, HALT},
     {"help", no_argument, NULL, 'h'},
     {"http", required_argument, NULL, HTTP},
     {"jitter", optional_argument, NULL, JITTER},
@@ -122,6 +124,44 @@ static int retries(const char *value, uint32_t *max_attempts)
 		return bad("retries", value, "a number, or forever,");
 	*max_attempts = (uint32_t)n + 1;
 	return 0;
+}
+
+/* never, soon, now, 10%, soon,fail=3, now,fail=10% */
+static bool parse_halt(const char *value, struct halt *h)
+{
+	const char *what = value;
+	size_t len = strlen(value);
+	char number[24];
+	uint64_t n;
+
+	*h = (struct halt){.dead = 1};
+	if (strcmp(value, "never") == 0) {
+		h->dead = 0;
+		return true;
+	}
+	if (strcmp(value, "soon") == 0)
+		return true;
+	h->now = strncmp(value, "now", 3) == 0;
+	if (strcmp(value, "now") == 0)
+		return true;
+	if (strncmp(value, "now,fail=", 9) == 0)
+		what = value + 9;
+	else if (strncmp(value, "soon,fail=", 10) == 0)
+		what = value + 10;
+	else if (len == 0 || value[len - 1] != '%')
+		return false;
+	len = strlen(what);
+	if (len == 0 || what[len - 1] != '%')
+		return parse_count(what, 1, INT64_MAX, &h->dead);
+	if (len > sizeof number)
+		return false;
+	memcpy(number, what, len - 1);
+	number[len - 1] = '\0';
+	h->dead = 0;
+	if (!parse_count(number, 1, 100, &n))
+		return false;
+	h->percent = (uint32_t)n;
+	return true;
 }
 
 static int on_term(const char *value, bool *drain)
@@ -210,6 +250,12 @@ static int take(struct options *o, int c, char *arg)
 		break;
 	case GRACE:
 		rc = span("grace", arg, &o->grace_ns);
+		break;
+	case HALT:
+		if (!parse_halt(arg, &o->halt))
+			rc = bad("halt", arg,
+			         "never, soon, now, or one of the last two with a number of keys, "
+			         "as in now,fail=3 or soon,fail=10%,");
 		break;
 	case HTTP:
 		o->http = arg;

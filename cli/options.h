@@ -7,6 +7,13 @@
 #include <stdint.h>
 #include <wq/limiter.h>
 
+/* When failed keys end the run. */
+struct halt {
+	uint64_t dead;    /* so many, or, if it is not 0, ... */
+	uint32_t percent; /* ... so many of those that are over; both 0: never */
+	bool now;         /* running commands are terminated */
+};
+
 struct options {
 	/* where keys come from */
 	const char *file; /* NULL or "-": standard input */
@@ -23,6 +30,7 @@ struct options {
 	uint32_t max_attempts; /* 0: for ever */
 	int64_t backoff_ns, backoff_max_ns;
 	enum wq_jitter jitter;
+	struct halt halt;
 	double rate; /* starts a second; 0: as they come */
 	int burst;
 	int64_t debounce_ns; /* 0: at once */

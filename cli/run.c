@@ -189,6 +189,9 @@ static int verdict(const struct run *r)
 {
 	if (r->status != 0)
 		return r->status;
+	/* That keys are left then is because of those that died. */
+	if (r->halted)
+		return EXIT_FAILED;
 	if (r->left > 0)
 		return EXIT_LEFT;
 	if (r->count.dead > 0)

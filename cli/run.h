@@ -61,6 +61,7 @@ struct run {
 	struct counts count;
 	int64_t began_ns;
 	int64_t now_ns;  /* renewed for each turn of the loop */
+	bool halted;     /* by keys that died: --halt */
 	int status;      /* EXIT_NOT_FOUND, EXIT_NOT_EXEC: why it stops */
 	bool trouble;    /* something went wrong that keys do not tell: EXIT_TROUBLE */
 	uint64_t left;   /* at the end: keys that are left */
@@ -136,6 +137,8 @@ void stop_ending(struct run *r);
 void stop_drain(struct run *r);
 /* As the first signal does. */
 void stop_begin(struct run *r);
+/* A key has died: --halt may end the run. */
+void stop_halt(struct run *r);
 /* Signals as they were when the program began, for the commands. */
 const sigset_t *stop_child_mask(void);
 /* Signals that we ignore, and they get back. */

@@ -134,6 +134,8 @@ static void release(struct run *r, struct job *j)
 		const struct held *h = &j->held[i];
 
 		control_settled(r, h->key, h->len, h->outcome);
+		if (is_dead(h))
+			stop_halt(r);
 	}
 }
 

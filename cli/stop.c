@@ -71,6 +71,30 @@ void stop_begin(struct run *r)
 	}
 }
 
+/* Too few say nothing about all: the first key that dies would be 100 % of them. */
+enum { PERCENT_DEAD = 3 };
+
+void stop_halt(struct run *r)
+{
+	const struct halt *h = &r->opt->halt;
+	uint64_t dead = r->count.dead, over = dead + r->count.done;
+	bool halt = h->percent > 0 ? dead >= PERCENT_DEAD && dead * 100 >= h->percent * over
+	                           : h->dead > 0 && dead >= h->dead;
+
+	if (!halt || r->phase == STOPPING)
+		return;
+	r->phase = STOPPING;
+	r->halted = true;
+	if (!r->opt->quiet)
+		say("halting: %" PRIu64 " of %" PRIu64 " %s failed for good%s", dead, over,
+		    over == 1 ? "key" : "keys",
+		    r->running == 0 ? ""
+		    : h->now        ? "; terminating the commands"
+		                    : "; running commands finish");
+	if (h->now)
+		job_terminate_all(r, r->opt->grace_ns);
+}
+
 bool stop_over(struct run *r)
 {
 	if (r->running > 0)

@@ -31,6 +31,7 @@ _wq_value() {
 	-a | --arg-file | --dead | --leftover | --log | --metrics-file | --socket | -s) _wq_files -f ;;
 	--results) _wq_files -d ;;
 	--jitter) [[ $assigned ]] && _wq_reply "none full equal decorrelated" ;;
+	--halt) _wq_reply "never soon now soon,fail= now,fail=" ;;
 	--on-term) _wq_reply "finish drain" ;;
 	--retries) _wq_reply "forever 0 1 3 10" ;;
 	--state) _wq_reply "queued running waiting dead" ;;
@@ -75,7 +76,7 @@ _wq_run() {
 	_wq_value "$option" && return
 	if [[ $cur == -* ]]; then
 		_wq_reply "-0 --null -d --delimiter= -a --arg-file= --max-queue= --socket= -j --jobs= --timeout= --kill-after=
-			--rate= --burst= --dry-run --retries= --backoff= --jitter --jitter= --dead= --debounce= --max-wait= --tag
+			--rate= --burst= --dry-run --retries= --backoff= --jitter --jitter= --halt= --dead= --debounce= --max-wait= --tag
 			--line-buffer --results= --log= --summary --no-progress -q --quiet -v --verbose -h --help --http=
 			--metrics-file= --name= --on-term= --grace= --leftover="
 	else
@@ -86,7 +87,7 @@ _wq_run() {
 # Of the options of `wq run`, does it take the next word?
 _wq_takes_value() {
 	case $1 in
-	-a | -d | -j | --arg-file | --backoff | --burst | --dead | --debounce | --delimiter | --grace | --http | --jobs | \
+	-a | -d | -j | --arg-file | --backoff | --burst | --dead | --debounce | --delimiter | --grace | --halt | --http | --jobs | \
 		--kill-after | --leftover | --log | --max-queue | --max-wait | --metrics-file | --name | --on-term | --rate | \
 		--results | --retries | --socket | --timeout) ;;
 	*) return 1 ;;

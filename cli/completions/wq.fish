@@ -12,7 +12,7 @@ function __wq_options
     contains -- -- $words; and return 1
     while test (count $words) -gt 0
         switch $words[1]
-            case -a -d -j --arg-file --backoff --burst --dead --debounce --delimiter --grace --http --jobs --kill-after \
+            case -a -d -j --arg-file --backoff --burst --dead --debounce --delimiter --grace --halt --http --jobs --kill-after \
                     --leftover --log --max-queue --max-wait --metrics-file --name --on-term --rate --results --retries \
                     --socket --timeout
                 set -e words[1]
@@ -55,6 +55,7 @@ complete -c wq -n __wq_options -l dry-run -d 'Print the commands, run none'
 complete -c wq -n __wq_options -l retries -x -a 'forever 0 1 3 10' -d 'How often to try again'
 complete -c wq -n __wq_options -l backoff -x -d 'How long failed keys wait'
 complete -c wq -n __wq_options -l jitter -f -a 'none full equal decorrelated' -d 'Scatter these times'
+complete -c wq -n __wq_options -l halt -x -a 'never soon now soon,fail=3 now,fail=10%' -d 'Stop when keys failed for good'
 complete -c wq -n __wq_options -l dead -r -F -d 'Append keys that failed for good'
 complete -c wq -n __wq_options -l debounce -x -d 'Run a key once it has not been given for that time'
 complete -c wq -n __wq_options -l max-wait -x -d 'But wait no longer than that in all'
