@@ -60,6 +60,7 @@ static const struct {
      "  -j, --jobs=N              commands at once (as many as there are CPUs)\n"
      "      --timeout=TIME        terminate a command that runs for longer; that is a failure\n"
      "      --kill-after=TIME     kill it if that does not help (5s)\n"
+     "      --command-wait=TIME   wait for a command that cannot be executed any more (30s)\n"
      "      --rate=N/s            start no more than that (also N/m, N/h)\n"
      "      --burst=N             but N at once after a lull (1)\n"
      "      --dry-run             print the commands, run none\n"

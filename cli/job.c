@@ -64,7 +64,7 @@ static struct job *free_worker(struct run *r)
 /* Could one be started, if there is a key for it? */
 static bool may_start(const struct run *r)
 {
-	return r->phase != STOPPING && !r->paused && !r->crowded && r->running < r->workers &&
+	return r->phase != STOPPING && !r->paused && r->running < r->workers &&
 	       !stream_full(&r->out) && !stream_full(&r->err) && !(r->logs && stream_full(&r->log));
 }
 
@@ -95,9 +95,47 @@ static void hold(struct run *r, struct job *j, const wq_item *item)
 	h->key = grow(h->key, item->len + 1);
 	memcpy(h->key, item->key, item->len + 1);
 	h->len = item->len;
-	h->merged = intake_merged(r, item->key, item->len);
 	h->queued_ns = r->now_ns > item->added_ns ? r->now_ns - item->added_ns : 0;
 	h->cancelled = false;
+}
+
+static void print_words(struct run *r, struct job *j)
+{
+	struct text line = {0};
+
+	spawn_words(r, j);
+	for (char **word = j->argv; *word; word++) {
+		text_str(&line, word == j->argv ? "" : " ");
+		text_quoted(&line, *word);
+	}
+	text_str(&line, "\n");
+	stream_write(&r->out, line.bytes, line.n);
+	text_release(&line);
+}
+
+/* An attempt begins. */
+static void count(struct run *r, struct job *j)
+{
+	j->state = JOB_RUNNING;
+	r->running++;
+	r->held += j->nheld;
+	r->count.attempts += j->nheld;
+	for (uint32_t i = 0; i < j->nheld; i++)
+		j->held[i].merged = intake_merged(r, j->held[i].key, j->held[i].len);
+}
+
+/* Nothing was executed, and it is not the keys' fault: as if nothing had been tried. */
+static void postpone(struct run *r, struct job *j, int error)
+{
+	settle_back(r, j);
+	/* The token of --rate is still there. */
+	if (r->starts)
+		r->start_at_ns = r->now_ns;
+	stall_begin(r,
+	            j->unkept                  ? STALL_RESULTS
+	            : stall_is_shortage(error) ? STALL_SHORTAGE
+	                                       : STALL_COMMAND,
+	            error);
 }
 
 static void start(struct run *r, struct job *j)
@@ -109,32 +147,28 @@ static void start(struct run *r, struct job *j)
 	j->terminated = j->killed = j->timed_out = j->stopped = false;
 	j->began_ns = r->now_ns;
 	j->next_ns = r->opt->timeout_ns > 0 ? r->now_ns + r->opt->timeout_ns : WQ_NEVER;
-	j->state = JOB_RUNNING;
-	r->running++;
-	r->held += j->nheld;
-	r->count.attempts += j->nheld;
-	if (r->opt->dry_run) {
-		struct text line = {0};
-
-		spawn_words(r, j);
-		for (char **word = j->argv; *word; word++) {
-			text_str(&line, word == j->argv ? "" : " ");
-			text_quoted(&line, *word);
-		}
-		text_str(&line, "\n");
-		stream_write(&r->out, line.bytes, line.n);
-		text_release(&line);
-		settle(r, j);
+	error = r->opt->dry_run ? 0 : spawn(r, j);
+	if (error != 0 && !settle_is_own(r, j, error)) {
+		postpone(r, j, error);
 		return;
 	}
-	error = spawn(r, j);
-	if (error != 0)
+	count(r, j);
+	if (r->opt->dry_run) {
+		print_words(r, j);
+		settle(r, j);
+	} else if (error != 0) {
 		settle_unstarted(r, j, error);
+	} else {
+		stall_end(r);
+	}
 }
 
 void job_start_all(struct run *r)
 {
-	while (may_start(r) && wq_len(r->q) > 0 && token(r)) {
+	/* Without a key there is nothing to try. */
+	if (wq_len(r->q) == 0)
+		r->stall = (struct stall){0};
+	while (may_start(r) && !stall_holds(r) && wq_len(r->q) > 0 && token(r)) {
 		struct job *j = free_worker(r);
 		wq_item item;
 
@@ -173,7 +207,9 @@ int64_t job_next_ns(struct run *r)
 		int64_t due = wq_next_deadline(r->q);
 
 		if (wq_len(r->q) > 0)
-			due = r->starts ? r->start_at_ns : r->now_ns;
+			due = stall_holds(r) ? r->stall.next_ns
+			      : r->starts    ? r->start_at_ns
+			                     : r->now_ns;
 		if (due < next)
 			next = due;
 	}

@@ -81,8 +81,12 @@ void spawn_words(struct run *r, struct job *j);
 
 /* The attempt is over: what becomes of its key, and who is told. */
 void settle(struct run *r, struct job *j);
-/* A command could not be started at all. */
+/* A command was not executed: is that its keys' own fault? It would not be so with others. */
+bool settle_is_own(struct run *r, const struct job *j, int error);
+/* It is. */
 void settle_unstarted(struct run *r, struct job *j, int error);
+/* It is not: they go back to the head of the line, in their order, and nothing is counted. */
+void settle_back(struct run *r, struct job *j);
 /* wq_options.dead_letter */
 void settle_dead(void *run, const wq_item *item);
 

@@ -17,6 +17,7 @@
 enum {
 	BACKOFF = 256,
 	BURST,
+	COMMAND_WAIT,
 	DEAD,
 	DEBOUNCE,
 	DRY_RUN,
@@ -47,6 +48,7 @@ static const struct option longs[] = {
     {"arg-file", required_argument, NULL, 'a'},
     {"backoff", required_argument, NULL, BACKOFF},
     {"burst", required_argument, NULL, BURST},
+    {"command-wait", required_argument, NULL, COMMAND_WAIT},
     {"dead", required_argument, NULL, DEAD},
     {"debounce", required_argument, NULL, DEBOUNCE},
     {"delimiter", required_argument, NULL, 'd'},
@@ -239,6 +241,9 @@ static int take(struct options *o, int c, char *arg)
 		rc = count("burst", arg, INT_MAX, &n);
 		o->burst = (int)n;
 		break;
+	case COMMAND_WAIT:
+		rc = span("command-wait", arg, &o->command_wait_ns);
+		break;
 	case DEAD:
 		rc = target("dead", arg, &o->dead);
 		break;
@@ -414,6 +419,7 @@ int options_parse(struct options *o, int argc, char **argv)
 	    .max_queue = 100000,
 	    .jobs = cpus(),
 	    .kill_after_ns = 5 * WQ_SECOND,
+	    .command_wait_ns = 30 * WQ_SECOND,
 	    .max_attempts = 4,
 	    .backoff_ns = WQ_SECOND,
 	    .backoff_max_ns = 300 * WQ_SECOND,

@@ -26,6 +26,7 @@ struct options {
 	bool dry_run;
 	int64_t timeout_ns; /* 0: none */
 	int64_t kill_after_ns;
+	int64_t command_wait_ns;
 	/* when */
 	uint32_t max_attempts; /* 0: for ever */
 	int64_t backoff_ns, backoff_max_ns;

@@ -166,6 +166,8 @@ static void draw(const struct run *r)
 	}
 	if (r->paused)
 		text_str(&t, "  paused");
+	if (r->stall.tell_ns > 0)
+		text_str(&t, "  stalled");
 	if (r->phase >= DRAINING)
 		text_str(&t, r->phase == STOPPING ? "  stopping" : "  draining");
 	number(&t, "running", r->held, NULL);

@@ -97,6 +97,23 @@ int results_open(struct run *r, struct job *j, int fd[2])
 	return rc;
 }
 
+bool results_lack(const struct run *r, int error)
+{
+	switch (error) {
+	case EAGAIN:
+	case EDQUOT:
+	case EIO:
+	case EMFILE:
+	case ENFILE:
+	case ENOMEM:
+	case ENOSPC:
+	case EROFS:
+		return true;
+	default:
+		return access(r->opt->results, W_OK | X_OK) < 0;
+	}
+}
+
 void results_close(struct run *r, const struct job *j, const struct text *line)
 {
 	int fd = create(r, j, "attempt.json");

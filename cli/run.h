@@ -27,6 +27,7 @@
 #include "cli/options.h"
 #include "cli/replace.h"
 #include "cli/say.h"
+#include "cli/stall.h"
 #include "cli/stream.h"
 
 enum phase { OPEN, ENDING, DRAINING, STOPPING };
@@ -74,7 +75,8 @@ struct run {
 	uint32_t running; /* commands */
 	uint32_t held;    /* keys that they work on */
 	bool paused;
-	bool crowded;        /* the machine has no room for one more until one has ended */
+	struct stall stall;  /* no command can be executed for now */
+	bool executed;       /* one was */
 	wq_limiter *starts;  /* NULL: no rate */
 	int64_t start_at_ns; /* with a rate: when the token that was taken is there; 0: none was */
 	char *path;          /* of the command; NULL: it depends on the key */

@@ -129,7 +129,8 @@ static void release(struct run *r, struct job *j)
 	j->state = JOB_FREE;
 	r->running--;
 	r->held -= j->nheld;
-	r->crowded = false;
+	/* What one more command needs may be there now. */
+	r->stall.next_ns = 0;
 	for (uint32_t i = 0; i < j->nheld; i++) {
 		const struct held *h = &j->held[i];
 
@@ -170,38 +171,17 @@ void settle(struct run *r, struct job *j)
 	release(r, j);
 }
 
-/* Processes, memory or descriptors: there may be more of them later. */
-static bool is_shortage(int error)
+bool settle_is_own(struct run *r, const struct job *j, int error)
 {
-	return error == EAGAIN || error == ENOMEM || error == EMFILE || error == ENFILE;
+	if (j->unkept)
+		return !results_lack(r, error);
+	return error == E2BIG || (!r->path && !stall_is_shortage(error));
 }
 
-/* Was it this key, or will it be so with all of them? */
-static bool is_of_the_key(const struct run *r, int error)
-{
-	return error == E2BIG || error == ENAMETOOLONG || !r->path;
-}
-
-/* In the order that they had. */
-static void all_back(struct run *r, struct job *j)
+void settle_back(struct run *r, struct job *j)
 {
 	for (uint32_t i = j->nheld; i-- > 0;)
-		j->held[i].outcome = back(r, &j->held[i]);
-}
-
-/* There is no room for as many commands as are wanted: the next one starts when one has ended. */
-static void make_room(struct run *r, struct job *j, int error)
-{
-	static bool told;
-
-	if (!told)
-		say("there is room for %u commands at once only: %s", r->running - 1,
-		    strerror(error));
-	told = true;
-	r->count.attempts -= j->nheld;
-	all_back(r, j);
-	release(r, j);
-	r->crowded = true;
+		back(r, &j->held[i]);
 }
 
 /* Where the key is part of its name: which command was that? */
@@ -228,24 +208,12 @@ void settle_unstarted(struct run *r, struct job *j, int error)
 	j->ended_ns = j->began_ns;
 	/* As a shell would tell it. */
 	j->status = W_EXITCODE(error == ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_EXEC, 0);
-	if (is_shortage(error) && r->running > 1) {
-		make_room(r, j, error);
-		return;
-	}
 	if (j->unkept) {
 		unstarted(r, j, "its results cannot be kept", error, false);
-	} else if (is_shortage(error) || error == ETXTBSY) {
-		unstarted(r, j, "the command cannot be started now", error, false);
-	} else if (is_of_the_key(r, error)) {
-		unstarted(r, j, "the command cannot be started", error, true);
+	} else {
+		unstarted(r, j, "the command cannot be started", error, error != ETXTBSY);
 		if (!r->path)
 			name_command(j, error);
-	} else {
-		say("%s cannot be executed any more: %s", r->opt->command[0], strerror(error));
-		r->status = error == ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_EXEC;
-		all_back(r, j);
-		/* Not even a drain can go on. */
-		r->phase = STOPPING;
 	}
 	for (uint32_t i = 0; i < j->nheld && !j->unkept; i++)
 		log_attempt(r, j, &j->held[i]);

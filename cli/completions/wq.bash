@@ -36,7 +36,7 @@ _wq_value() {
 	--retries) _wq_reply "forever 0 1 3 10" ;;
 	--state) _wq_reply "queued running waiting dead" ;;
 	-d | --delimiter | --max-queue | -j | --jobs | --timeout | --kill-after | --rate | --burst | --backoff | --debounce | \
-		--max-wait | --http | --name | --grace | --after | --interval | --limit) ;;
+		--command-wait | --max-wait | --http | --name | --grace | --after | --interval | --limit) ;;
 	*) return 1 ;;
 	esac
 }
@@ -76,7 +76,8 @@ _wq_run() {
 	_wq_value "$option" && return
 	if [[ $cur == -* ]]; then
 		_wq_reply "-0 --null -d --delimiter= -a --arg-file= --max-queue= --socket= -j --jobs= --timeout= --kill-after=
-			--rate= --burst= --dry-run --retries= --backoff= --jitter --jitter= --halt= --dead= --debounce= --max-wait= --tag
+			--command-wait= --rate= --burst= --dry-run --retries= --backoff= --jitter --jitter=
+			--halt= --dead= --debounce= --max-wait= --tag
 			--line-buffer --results= --log= --summary --no-progress -q --quiet -v --verbose -h --help --http=
 			--metrics-file= --name= --on-term= --grace= --leftover="
 	else
@@ -88,7 +89,7 @@ _wq_run() {
 _wq_takes_value() {
 	case $1 in
 	-a | -d | -j | --arg-file | --backoff | --burst | --dead | --debounce | --delimiter | --grace | --halt | --http | --jobs | \
-		--kill-after | --leftover | --log | --max-queue | --max-wait | --metrics-file | --name | --on-term | --rate | \
+		--command-wait | --kill-after | --leftover | --log | --max-queue | --max-wait | --metrics-file | --name | --on-term | --rate | \
 		--results | --retries | --socket | --timeout) ;;
 	*) return 1 ;;
 	esac

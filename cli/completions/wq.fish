@@ -12,7 +12,7 @@ function __wq_options
     contains -- -- $words; and return 1
     while test (count $words) -gt 0
         switch $words[1]
-            case -a -d -j --arg-file --backoff --burst --dead --debounce --delimiter --grace --halt --http --jobs --kill-after \
+            case -a -d -j --arg-file --backoff --burst --dead --debounce --delimiter --grace --halt --http --jobs --kill-after --command-wait \
                     --leftover --log --max-queue --max-wait --metrics-file --name --on-term --rate --results --retries \
                     --socket --timeout
                 set -e words[1]
@@ -48,6 +48,7 @@ complete -c wq -n __wq_options -l max-queue -x -d 'Read no more while so many ke
 complete -c wq -n __wq_options -l socket -r -F -d 'Take keys and orders from other processes'
 complete -c wq -n __wq_options -s j -l jobs -x -d 'Commands at once'
 complete -c wq -n __wq_options -l timeout -x -d 'Terminate a command that runs for longer'
+complete -c wq -n __wq_options -l command-wait -x -d 'How long a command that cannot be executed is waited for'
 complete -c wq -n __wq_options -l kill-after -x -d 'Kill it if that does not help'
 complete -c wq -n __wq_options -l rate -x -d 'Start no more than that'
 complete -c wq -n __wq_options -l burst -x -d 'But so many at once after a lull'

@@ -22,6 +22,10 @@ seed = None
 long = False
 
 
+def is_sanitized():
+    return b"__asan_init" in Path(program).read_bytes()
+
+
 class Case(unittest.TestCase):
     """A test with a folder of its own, which is the current one of all it runs."""
 

@@ -24,10 +24,6 @@ def is_there(pid):
         return False
 
 
-def is_sanitized():
-    return b"__asan_init" in Path(rig.program).read_bytes()
-
-
 class Faults(Case):
     def left(self, name="left"):
         return sorted(self.lines(name))
@@ -169,7 +165,7 @@ class Output(Faults):
         self.assertEqual(p.wait(rig.PATIENCE), 0)
         peak = int(status.split("VmHWM:")[1].split()[0]) * 1024
         print(f"  {2 * size // MIB} MiB through {peak // MIB} MiB", flush=True)
-        if not is_sanitized():
+        if not rig.is_sanitized():
             self.assertLess(peak, 64 * MIB)
 
     def test_a_flood_by_lines(self):
@@ -237,22 +233,18 @@ class Disk(Faults):
         self.assertEqual(p.stderr.count(b"its attempt.json cannot be written: No space left on device"), 2)
 
     def test_no_room_for_folders_of_results(self):
-        """The command is not run where its output would be lost."""
-        folder = self.tiny("64k,nr_inodes=2") / "results"
+        """The command is not run where its output would be lost: it waits for room."""
+        folder = self.tiny("64k,nr_inodes=3") / "results"
         folder.mkdir()
-        p = self.wq("run", "-j1", "--results", str(folder), "--retries", "1", "--backoff", "1ms", "--dead", "dead",
-                    "--", "touch", str(self.dir / "ran"), input="a\nb\n")
-        self.assertEqual(p.returncode, 123, p.stderr)
-        self.assertFalse((self.dir / "ran").exists())
-        self.assertEqual(p.stderr.count(b"its results cannot be kept: No space left on device"), 4)
-        self.assertEqual(self.lines("dead"), ["a", "b"])
-
-    def test_results_that_go(self):
-        p = self.wq("run", "-j1", "--results", "r", "--retries", "1", "--backoff", "1ms", "--dead", "dead", "--",
-                    "sh", "-c", "rm -rf r", input="a\nb\n")
-        self.assertEqual(p.returncode, 123, p.stderr)
-        self.assertIn(b"b: its results cannot be kept: No such file or directory", p.stderr)
-        self.assertEqual(self.lines("dead"), ["b"])
+        (folder.parent / "fill").touch()
+        p = self.start("run", "-j1", "--results", str(folder), "--retries", "0", "--log", "log", "--", "true")
+        self.give(p, "a")
+        self.said(p, b"No space left on device; no command is started until results can be kept there")
+        self.assertEqual(self.log(), [])
+        subprocess.run(["mount", "-o", "remount,nr_inodes=100", folder.parent], check=True)
+        p.stdin.close()
+        self.assertEqual(p.wait(rig.PATIENCE), 0)
+        self.assertEqual([a["outcome"] for a in self.log()], ["done"])
 
     def test_no_room_for_the_dead(self):
         p = self.wq("run", "--dead", "/dev/full", "--", "sh", "-c", "exit 100", input="a key\n")
@@ -433,27 +425,8 @@ class Machine(Faults):
         self.assertIn(b"200 done + 0 dead", error)
         self.assertIn(b"commands at once only: Resource temporarily unavailable", error)
 
-    @unittest.skipIf(os.getuid() != 0, "needs another user")
-    def test_no_process_at_all(self):
-        """Not even one: attempts that fail, and are made again later."""
-        if is_sanitized():
-            self.skipTest("the search for leaks is a process")
-        uid = 56321 + os.getpid() % 1000
-
-        def become():
-            resource.setrlimit(resource.RLIMIT_NPROC, (1, 1))
-            os.setgid(uid)
-            os.setuid(uid)
-
-        p = self.start("run", "-j4", "--retries", "1", "--backoff", "1ms", "--summary", "--", "/bin/true",
-                       preexec_fn=become)
-        out, error = p.communicate(b"a\nb\n", timeout=rig.PATIENCE)
-        self.assertEqual((p.returncode, out), (123, b""), error)
-        self.assertIn(b"a: the command cannot be started now: Resource temporarily unavailable", error)
-        self.assertIn(b"wq: 4 attempts, 4 failed", error)
-
     def test_no_memory(self):
-        if is_sanitized():
+        if rig.is_sanitized():
             self.skipTest("the sanitizer needs all addresses there are")
         keys = b"".join(b"%d" % i + b"x" * 60000 + b"\n" for i in range(2000))
         p = self.wq("run", "-j1", "--summary", "--", "sh", "-c", ":", input=keys,
