@@ -17,6 +17,8 @@
 
 enum { BLOCK = 65536 };
 
+#define PATIENCE (10 * WQ_SECOND)
+
 int64_t ask_now(void)
 {
 	struct timespec now;
@@ -25,11 +27,99 @@ int64_t ask_now(void)
 	return now.tv_sec * WQ_SECOND + now.tv_nsec;
 }
 
-int ask_open(struct ask *a, const char *path)
+/* ---- time ---------------------------------------------------------------- */
+
+/* When it has taken too long; 0: never. */
+static int64_t end_of(const struct ask *a)
+{
+	int64_t silence =
+	    a->patience_ns > 0 && !(a->waits && a->heard) ? a->sign_ns + a->patience_ns : 0;
+
+	if (a->deadline_ns == 0 || silence == 0)
+		return a->deadline_ns + silence;
+	return a->deadline_ns < silence ? a->deadline_ns : silence;
+}
+
+/* Until that can be done with the socket; false: it takes too long. */
+static bool ready(struct ask *a, short events)
+{
+	for (;;) {
+		struct pollfd p = {.fd = a->fd, .events = events};
+		int64_t end = end_of(a), left = end - ask_now();
+		int64_t ms = end == 0 ? -1 : left < 0 ? 0 : left / WQ_MILLISECOND + 1;
+		int rc = poll(&p, 1, ms > 1000000 ? 1000000 : (int)ms);
+
+		if (rc > 0 || (rc < 0 && errno != EINTR))
+			return true;
+		if (end != 0 && ask_now() >= end)
+			break;
+	}
+	a->timed_out = true;
+	return false;
+}
+
+/* What to say when it does. */
+static void too_long(const struct ask *a, struct text *t)
+{
+	struct text span = {0};
+
+	text_span(&span, a->timeout_ns > 0 ? a->timeout_ns : a->patience_ns);
+	if (a->heard)
+		text_print(t, "the time is over after %.*s", (int)span.n, span.bytes);
+	else
+		text_print(t,
+		           "the run at %s does not answer after %.*s: it is stopped or overloaded",
+		           shown(a->path, strlen(a->path)), (int)span.n, span.bytes);
+	text_release(&span);
+}
+
+/* ---- connecting ---------------------------------------------------------- */
+
+/* connect() waits while the run's backlog is full, and minds the time to send for that. */
+static bool reach(struct ask *a, const struct sockaddr_un *to)
+{
+	int64_t end = end_of(a), left = end - ask_now();
+	struct timeval tv = {
+	    .tv_sec = left / WQ_SECOND,
+	    .tv_usec = left > 0 ? left % WQ_SECOND / 1000 + 1 : 1,
+	};
+
+	a->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (a->fd < 0)
+		return false;
+	if (end != 0)
+		setsockopt(a->fd, SOL_SOCKET, SO_SNDTIMEO, &tv, sizeof tv);
+	return connect(a->fd, (const struct sockaddr *)to, sizeof *to) == 0;
+}
+
+static int unreachable(struct ask *a)
+{
+	struct text t = {0};
+	int status = EXIT_TROUBLE;
+
+	if (errno == EAGAIN) {
+		too_long(a, &t);
+		status = EXIT_LEFT;
+	} else if (errno == ENOENT || errno == ECONNREFUSED) {
+		text_print(&t, "no run listens on %s", a->path);
+	} else {
+		text_print(&t, "%s: %s", a->path, strerror(errno));
+	}
+	say("%.*s", (int)t.n, t.bytes);
+	text_release(&t);
+	return status;
+}
+
+int ask_open(struct ask *a, const char *path, int64_t timeout_ns)
 {
 	struct sockaddr_un to;
 
-	*a = (struct ask){.fd = -1};
+	*a = (struct ask){.fd = -1, .sign_ns = ask_now()};
+	if (timeout_ns > 0) {
+		a->timeout_ns = timeout_ns;
+		a->deadline_ns = a->sign_ns + timeout_ns;
+	}
+	a->patience_ns = timeout_ns < 0 ? PATIENCE : 0;
 	if (!path)
 		path = getenv("WQ_SOCKET");
 	if (!path || *path == '\0') {
@@ -38,14 +128,13 @@ int ask_open(struct ask *a, const char *path)
 	}
 	if (!listen_address(&to, path))
 		return EXIT_TROUBLE;
-	a->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	if (a->fd < 0 || connect(a->fd, (const struct sockaddr *)&to, sizeof to) < 0) {
-		if (errno == ENOENT || errno == ECONNREFUSED)
-			say("no run listens on %s", path);
-		else
-			say("%s: %s", path, strerror(errno));
+	a->path = grow(NULL, strlen(path) + 1);
+	memcpy(a->path, path, strlen(path) + 1);
+	if (!reach(a, &to)) {
+		int status = unreachable(a);
+
 		ask_close(a);
-		return EXIT_TROUBLE;
+		return status;
 	}
 	/* Orders, not keys. A run that does not want us has written why. */
 	(void)!send(a->fd, "", 1, MSG_NOSIGNAL);
@@ -57,6 +146,8 @@ void ask_close(struct ask *a)
 	if (a->fd >= 0)
 		close(a->fd);
 	a->fd = -1;
+	free(a->path);
+	a->path = NULL;
 	text_release(&a->order);
 	text_release(&a->in);
 	text_release(&a->message);
@@ -86,12 +177,17 @@ bool ask_send(struct ask *a)
 	struct text frame = {0};
 	size_t at = 0;
 
+	a->heard = false;
+	a->sign_ns = ask_now();
 	frame_put(&frame, 0, a->order.bytes, a->order.n);
-	while (at < frame.n) {
-		ssize_t n = send(a->fd, frame.bytes + at, frame.n - at, MSG_NOSIGNAL);
+	while (at < frame.n && ready(a, POLLOUT)) {
+		ssize_t n =
+		    send(a->fd, frame.bytes + at, frame.n - at, MSG_NOSIGNAL | MSG_DONTWAIT);
 
-		if (n < 0 && errno != EINTR)
+		if (n < 0 && errno != EINTR && errno != EAGAIN)
 			break;
+		if (n > 0)
+			a->sign_ns = ask_now();
 		at += n > 0 ? (size_t)n : 0;
 	}
 	text_release(&frame);
@@ -119,23 +215,14 @@ static bool fill(struct ask *a)
 	char block[BLOCK];
 	ssize_t n;
 
-	if (a->deadline_ns > 0) {
-		struct pollfd p = {.fd = a->fd, .events = POLLIN};
-		int64_t ms = (a->deadline_ns - ask_now() + WQ_MILLISECOND - 1) / WQ_MILLISECOND;
-		int rc = poll(&p, 1, ms < 0 ? 0 : ms > 1000000 ? 1000000 : (int)ms);
-
-		if (rc == 0 && ms <= 1000000) {
-			a->timed_out = true;
-			return false;
-		}
-		if (rc <= 0)
-			return true;
-	}
-	n = recv(a->fd, block, sizeof block, 0);
-	if (n < 0 && errno == EINTR)
+	if (a->timed_out || !ready(a, POLLIN))
+		return false;
+	n = recv(a->fd, block, sizeof block, MSG_DONTWAIT);
+	if (n < 0 && (errno == EINTR || errno == EAGAIN))
 		return true;
 	if (n <= 0)
 		return false;
+	a->sign_ns = ask_now();
 	if (a->at > 0) {
 		memmove(a->in.bytes, a->in.bytes + a->at, a->in.n - a->at);
 		a->in.n -= a->at;
@@ -161,6 +248,20 @@ static void complaint(struct ask *a)
 	fail_str(a, EXIT_TROUBLE, shown(line, n));
 }
 
+/* There is no answer. */
+static void silent(struct ask *a)
+{
+	struct text t = {0};
+
+	a->gone = !a->timed_out;
+	if (a->timed_out)
+		too_long(a, &t);
+	else
+		text_str(&t, "the run has ended");
+	fail(a, a->timed_out ? EXIT_LEFT : EXIT_TROUBLE, t.bytes, t.n);
+	text_release(&t);
+}
+
 bool ask_next(struct ask *a, const char **piece, size_t *n)
 {
 	ssize_t size;
@@ -175,11 +276,7 @@ bool ask_next(struct ask *a, const char **piece, size_t *n)
 		if (size != 0)
 			break;
 		if (!fill(a)) {
-			if (a->timed_out)
-				fail_str(a, EXIT_LEFT, "the time is over");
-			else
-				fail_str(a, EXIT_TROUBLE, "the run has ended");
-			a->gone = !a->timed_out;
+			silent(a);
 			return false;
 		}
 	}
@@ -190,6 +287,7 @@ bool ask_next(struct ask *a, const char **piece, size_t *n)
 	a->at += (size_t)size;
 	*piece = payload + 1;
 	*n = len - 1;
+	a->heard = true;
 	if (*payload == ANSWER_PIECE)
 		return true;
 	if (*payload != ANSWER_WELL) {

@@ -126,6 +126,8 @@ void await_begin(struct conn *c, bool all)
 		c->run->control->nwaiting++;
 	if (all ? run_units(c->run) == 0 : c->nwaited == 0)
 		answer(c);
+	else
+		conn_heard(c);
 }
 
 /* Takes it out, if nothing of it is waited for any more. */

@@ -98,7 +98,7 @@ static int each_key(struct client *c)
 {
 	int status = EXIT_OK;
 
-	for (int i = 0; i < c->nargs; i++) {
+	for (int i = 0; i < c->nargs && !c->ask.gone && !c->ask.timed_out; i++) {
 		ask_begin(&c->ask, c->command);
 		if (strcmp(c->command, "cancel") == 0)
 			ask_str(&c->ask, c->kill ? "kill" : "");
@@ -124,6 +124,7 @@ static int until_end(struct client *c)
 	ask_begin(&c->ask, c->command);
 	if (c->no_wait)
 		ask_str(&c->ask, "go");
+	c->ask.waits = true;
 	return ask_say(&c->ask);
 }
 
@@ -135,6 +136,7 @@ int client_wait(struct client *c, bool all)
 	ask_begin(a, "wait");
 	if (all)
 		ask_str(a, "all");
+	a->waits = true;
 	status = ask(a);
 	/* If it went without a word it has ended all the same. */
 	if (a->gone)
@@ -149,8 +151,6 @@ static int wait_keys(struct client *c)
 {
 	struct ask *a = &c->ask;
 
-	if (c->timeout_ns >= 0)
-		a->deadline_ns = ask_now() + c->timeout_ns;
 	for (int i = 0; i < c->nargs;) {
 		ask_begin(a, "await");
 		do {
@@ -185,7 +185,7 @@ static const struct option longs[] = {
 
 static const struct {
 	const char *name;
-	int options[6]; /* beside -s and -h */
+	int options[4]; /* beside -s, -h and --timeout */
 	int min, max;   /* arguments; max -1: any number */
 	const char *wanted;
 	bool keys;
@@ -207,7 +207,7 @@ static const struct {
     {"pause", {0}, 0, 0, "", false, plain},
     {"resume", {0}, 0, 0, "", false, plain},
     {"set", {0}, 1, -1, "what? workers=N, rate=N/s or burst=N", false, plain},
-    {"wait", {TIMEOUT}, 0, -1, "", true, wait_keys},
+    {"wait", {0}, 0, -1, "", true, wait_keys},
     {"drain", {NO_WAIT}, 0, 0, "", false, until_end},
     {"stop", {NO_WAIT}, 0, 0, "", false, until_end},
 };
@@ -217,7 +217,7 @@ static bool is_option(size_t command, int option)
 	for (size_t i = 0; i < sizeof commands[0].options / sizeof(int); i++)
 		if (commands[command].options[i] == option)
 			return true;
-	return option == 's' || option == 'h';
+	return option == 's' || option == 'h' || option == TIMEOUT;
 }
 
 static int bad(const struct client *c, const char *option, const char *value, const char *wanted)
@@ -354,7 +354,7 @@ int client_main(int argc, char **argv)
 	if (rc > 0)
 		return rc;
 	signal(SIGPIPE, SIG_IGN);
-	rc = ask_open(&c.ask, c.socket);
+	rc = ask_open(&c.ask, c.socket, c.timeout_ns);
 	if (rc != EXIT_OK)
 		return rc;
 	rc = commands[command].fn(&c);

@@ -14,7 +14,7 @@ struct client {
 	bool json, kill, no_wait, null, verbose, wait;
 	const char *state;
 	int64_t after_ns, interval_ns;
-	int64_t timeout_ns; /* -1: none */
+	int64_t timeout_ns; /* as ask_open() takes it */
 	uint64_t limit;
 	char **args;
 	int nargs;

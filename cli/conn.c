@@ -185,6 +185,11 @@ void conn_piece(struct conn *c, const void *bytes, size_t n)
 		spill(c);
 }
 
+void conn_heard(struct conn *c)
+{
+	conn_piece(c, "", 0);
+}
+
 void conn_well(struct conn *c, const char *text)
 {
 	int error = c->spill_error;

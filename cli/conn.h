@@ -54,8 +54,9 @@ struct conn {
 	bool tracks;  /* what is given is waited for, too; */
 	bool starved; /* there is no room to wait for more */
 	uint64_t added, merged;
-	void *waited;   /* await.c: the keys */
-	size_t nwaited; /* of them */
+	int64_t so_far_ns; /* when it was told how many these are; 0: not yet */
+	void *waited;      /* await.c: the keys */
+	size_t nwaited;    /* of them */
 	size_t waited_bytes;
 	uint64_t died, cancelled; /* of those that were waited for */
 	struct text ill;          /* the first of them, as messages show it */
@@ -103,6 +104,8 @@ void conn_hold(struct conn *c);
 
 /* The answer to an order: pieces, then an end. */
 void conn_piece(struct conn *c, const void *bytes, size_t n);
+/* An empty one: the rest takes as long as it takes. */
+void conn_heard(struct conn *c);
 void conn_well(struct conn *c, const char *text);
 void conn_not(struct conn *c, int status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));

@@ -12,7 +12,7 @@ enum { FRAME_MAX = WQ_KEY_MAX + 1024, FRAME_ROOM = FRAME_MAX + 16 };
 
 /* What the first byte of an answer tells. */
 enum answer {
-	ANSWER_PIECE = ':', /* a part of it, more follows */
+	ANSWER_PIECE = ':', /* a part of it, more follows; at once, if the end is long in coming */
 	ANSWER_WELL = '.',  /* its end */
 	ANSWER_NOT = '!'    /* its end: an exit status, a space, a message */
 };

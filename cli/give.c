@@ -33,14 +33,12 @@ static void begin(struct batch *b)
 }
 
 /* Two numbers; something else is behind them. */
-static uint64_t count(struct batch *b, const char *piece)
+static void count(const char *piece, uint64_t *given, uint64_t *merged)
 {
 	char *rest;
-	uint64_t given = strtoull(piece, &rest, 10);
 
-	b->given += given;
-	b->merged += strtoull(rest, NULL, 10);
-	return given;
+	*given = strtoull(piece, &rest, 10);
+	*merged = strtoull(rest, NULL, 10);
 }
 
 /* Of the order that was sent: its key number i. */
@@ -60,17 +58,21 @@ static void flush(struct batch *b)
 {
 	struct ask *a = &b->c->ask;
 	const char *piece;
-	uint64_t given = 0;
+	uint64_t given = 0, merged = 0;
 	size_t n;
 
 	if (b->n == 0 || b->over)
 		return;
+	a->waits = true;
 	ask_send(a);
-	/* A run that goes no further says first how far it came. */
+	/* A run that has to wait for room, or goes no further, says how far it has come. */
 	while (ask_next(a, &piece, &n))
-		given = count(b, piece);
+		count(piece, &given, &merged);
+	if (a->status == EXIT_OK)
+		count(piece, &given, &merged);
+	b->given += given;
+	b->merged += merged;
 	if (a->status == EXIT_OK) {
-		count(b, piece);
 		begin(b);
 		return;
 	}
@@ -143,11 +145,15 @@ static void give_input(struct batch *b)
 /* Who gave many wants to know where to go on. */
 static void tell(const struct batch *b)
 {
-	if (b->over && (b->wanted > 1 || b->c->verbose))
-		say("%" PRIu64 " of %" PRIu64 " given; %s: %.*s", b->given, b->wanted,
-		    b->c->ask.gone ? "not known of the others, the first of which is"
-		                   : "the first not taken",
-		    (int)b->first.n, b->first.bytes);
+	const struct ask *a = &b->c->ask;
+
+	if (b->over && (a->gone || a->timed_out))
+		say("%" PRIu64 " of %" PRIu64
+		    " given for certain; the first that is uncertain: %.*s",
+		    b->given, b->wanted, (int)b->first.n, b->first.bytes);
+	else if (b->over && (b->wanted > 1 || b->c->verbose))
+		say("%" PRIu64 " of %" PRIu64 " given; the first not taken: %.*s", b->given,
+		    b->wanted, (int)b->first.n, b->first.bytes);
 	else if (b->c->verbose)
 		say("%" PRIu64 " given, %" PRIu64 " merged", b->given, b->merged);
 }

@@ -104,7 +104,11 @@ static const struct {
      "\n"
      "  inotifywait -mr -e close_write --format '%w%f' in/ | wq run -j4 --debounce 100ms -- "
      "./convert {}\n"},
-#define AT "\nThe run is the one that listens on --socket=PATH (-s PATH), or on $WQ_SOCKET.\n"
+#define AT                                                                                         \
+	"\nThe run is the one that listens on --socket=PATH (-s PATH), or on $WQ_SOCKET.\n"        \
+	"  --timeout=TIME   give up after TIME, 0: never; without it, if the run does not "        \
+	"answer\n"                                                                                 \
+	"                   for 10s: exit status 75\n"
     {"add", "usage: wq add [--socket=PATH] [--after=TIME] [--wait] KEY...|-\n\n"
             "Gives keys to a run, and waits while it has as many as it may. Any process can do\n"
             "that: each line that is written to the socket is a key, `echo KEY | nc -NU PATH`.\n"
@@ -143,7 +147,7 @@ static const struct {
      "usage: wq set [--socket=PATH] workers=N | rate=N/s | rate=none | burst=N ...\n\n"
      "Changes a run: all of it, or nothing if something is wrong. Commands that run finish.\n" AT},
     {"wait",
-     "usage: wq wait [--socket=PATH] [--timeout=TIME] [KEY...]\n\n"
+     "usage: wq wait [--socket=PATH] [KEY...]\n\n"
      "Waits until none of these keys is there any more, or none at all. Exit status 123: one\n"
      "failed for good, meanwhile or of late; 75: the time is over, or the run ended before.\n" AT},
     {"drain", "usage: wq drain [--socket=PATH] [--no-wait]\n\n"

@@ -15,6 +15,8 @@
 #include "cli/listing.h"
 #include "cli/parse.h"
 
+#define SO_FAR WQ_SECOND /* between two reports of an add that has to wait */
+
 struct fields {
 	const char *at, *end; /* NULL: there are no more */
 };
@@ -67,6 +69,7 @@ static void add(struct conn *c, struct fields *f)
 	c->tracks = false;
 	c->add_at = (size_t)(f->at - c->in.bytes);
 	c->added = c->merged = 0;
+	c->so_far_ns = 0;
 }
 
 /*
@@ -79,14 +82,28 @@ static void track(struct conn *c, struct fields *f)
 	c->tracks = true;
 }
 
-/* How far it has come, for who is told that it goes no further. */
+/* How far it has come. */
 static void add_so_far(struct conn *c)
 {
 	char text[48];
 	int n = snprintf(text, sizeof text, "%" PRIu64 " %" PRIu64, c->added, c->merged);
 
+	conn_piece(c, text, (size_t)n);
+	c->so_far_ns = c->run->now_ns;
+}
+
+/* It goes no further. */
+static void add_ends(struct conn *c)
+{
 	if (c->added > 0)
-		conn_piece(c, text, (size_t)n);
+		add_so_far(c);
+}
+
+/* It goes on later: who gave the keys hears so at once, and then now and then. */
+static void add_later(struct conn *c)
+{
+	if (c->so_far_ns == 0 || c->run->now_ns - c->so_far_ns >= SO_FAR)
+		add_so_far(c);
 }
 
 /* False: it has been answered. */
@@ -100,7 +117,7 @@ static bool add_one(struct conn *c, const char *key, size_t len)
 		return true;
 	/* In a file of keys that are left it would be two. */
 	if (memchr(key, r->opt->delimiter, len)) {
-		add_so_far(c);
+		add_ends(c);
 		conn_not(c, EXIT_TROUBLE,
 		         "%s: it has what ends a key in this run; one that was started with -0 "
 		         "takes it",
@@ -110,7 +127,7 @@ static bool add_one(struct conn *c, const char *key, size_t len)
 	was = wq_state(r->q, key, len);
 	rc = intake_add(r, key, len, c->after_ns);
 	if (rc < 0) {
-		add_so_far(c);
+		add_ends(c);
 		if (rc == WQ_ESHUTDOWN)
 			conn_not(c, EXIT_TROUBLE, "the run ends: it takes no more keys");
 		else
@@ -136,11 +153,13 @@ void order_add_more(struct conn *c)
 	while (f.at) {
 		c->add_at = (size_t)(f.at - c->in.bytes);
 		if (c->run->phase == OPEN && intake_full(c->run)) {
+			add_later(c);
 			conn_hold(c);
 			return;
 		}
 		next(&f, &key, &len);
 		if (c->run->phase == OPEN && c->tracks && !await_room(c, len)) {
+			add_later(c);
 			c->starved = true;
 			return;
 		}
@@ -332,10 +351,12 @@ static void until_end(struct conn *c, struct fields *f)
 {
 	char how[8];
 
-	if (strcmp(word(f, how, sizeof how), "go") == 0)
+	if (strcmp(word(f, how, sizeof how), "go") == 0) {
 		conn_well(c, "");
-	else
-		c->busy = BUSY_END;
+		return;
+	}
+	c->busy = BUSY_END;
+	conn_heard(c);
 }
 
 static void drain(struct conn *c, struct fields *f)

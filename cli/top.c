@@ -179,8 +179,6 @@ static bool draw(struct screen *s)
 	size_t body;
 	bool well;
 
-	/* Keys and signals are not heard meanwhile: a run that is stopped must not hold us for long. */
-	a->deadline_ns = ask_now() + PATIENCE;
 	measure(s);
 	s->t.n = s->row = 0;
 	well = show_get_state(a, &s->state) == EXIT_OK;
@@ -237,7 +235,6 @@ static bool on_key(struct screen *s)
 	if (read(STDIN_FILENO, &key, 1) != 1 || key == 'q')
 		return false;
 	if (key == 'p') {
-		s->c->ask.deadline_ns = ask_now() + PATIENCE;
 		ask_begin(&s->c->ask, s->state.paused ? "resume" : "pause");
 		return ask(&s->c->ask) == EXIT_OK;
 	}
@@ -274,6 +271,9 @@ int top(struct client *c)
 	struct screen s = {.c = c, .signals = -1};
 	int rc = EXIT_OK;
 
+	/* Keys and signals are not heard meanwhile: a run that is stopped must not hold us for long. */
+	c->ask.patience_ns = c->timeout_ns < 0 ? PATIENCE : c->timeout_ns;
+	c->ask.timeout_ns = c->ask.deadline_ns = 0;
 	s.live = isatty(STDIN_FILENO) && isatty(STDOUT_FILENO) &&
 	         tcgetattr(STDIN_FILENO, &s.before) == 0;
 	s.color = s.live && (!no_color || *no_color == '\0');
@@ -294,10 +294,10 @@ int top(struct client *c)
 	} else if (!draw(&s)) {
 		rc = EXIT_TROUBLE;
 	}
-	if (rc != EXIT_OK && c->ask.timed_out)
-		say("the run does not answer; is it stopped?");
-	else if (rc != EXIT_OK)
+	if (rc != EXIT_OK)
 		say("%s", c->ask.message.bytes ? c->ask.message.bytes : strerror(errno));
+	if (rc != EXIT_OK && c->ask.timed_out)
+		rc = EXIT_LEFT;
 	/* To see it end is nothing that went wrong. */
 	if (s.live && c->ask.gone)
 		rc = EXIT_OK;

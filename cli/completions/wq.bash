@@ -96,7 +96,7 @@ _wq_takes_value() {
 }
 
 _wq() {
-	local cur=${COMP_WORDS[COMP_CWORD]} option=${COMP_WORDS[COMP_CWORD - 1]} assigned='' common="-s --socket= -h --help"
+	local cur=${COMP_WORDS[COMP_CWORD]} option=${COMP_WORDS[COMP_CWORD - 1]} assigned='' common="-s --socket= --timeout= -h --help"
 	COMPREPLY=()
 	# Of --option=value, bash makes three words.
 	if [[ $cur == = ]]; then
@@ -121,7 +121,7 @@ _wq() {
 	ls) _wq_reply "$common --state= --limit= --json -0 --null" ;;
 	set) if [[ $cur == -* ]]; then _wq_reply "$common"; else _wq_reply "workers= rate= burst="; fi ;;
 	cancel) if [[ $cur == -* ]]; then _wq_reply "$common --kill"; else _wq_keys; fi ;;
-	wait) if [[ $cur == -* ]]; then _wq_reply "$common --timeout="; else _wq_keys; fi ;;
+	wait) if [[ $cur == -* ]]; then _wq_reply "$common"; else _wq_keys; fi ;;
 	retry | forget) if [[ $cur == -* ]]; then _wq_reply "$common"; else _wq_keys && _wq_keys --state=dead; fi ;;
 	drain | stop) _wq_reply "$common --no-wait" ;;
 	pause | resume) _wq_reply "$common" ;;

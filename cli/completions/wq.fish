@@ -79,6 +79,7 @@ complete -c wq -n '__wq_command run' -x -a '(__fish_complete_subcommand --fcs-sk
 
 set -l orders add status top ls retry cancel forget pause resume set wait drain stop
 complete -c wq -n "__wq_command $orders" -s s -l socket -r -F -d 'The run'
+complete -c wq -n "__wq_command $orders" -l timeout -x -d 'Give up after this time'
 complete -c wq -n "__wq_command $orders" -s h -l help -d 'Show the options'
 complete -c wq -n '__wq_command add' -l after -x -d 'Not before this time has passed'
 complete -c wq -n '__wq_command add' -l wait -d 'Wait until they are over'
@@ -89,7 +90,6 @@ complete -c wq -n '__wq_command top' -l interval -x -d 'A new picture each time'
 complete -c wq -n '__wq_command ls' -l state -x -a 'queued running waiting dead' -d 'Keys that are'
 complete -c wq -n '__wq_command ls' -l limit -x -d 'No more than that'
 complete -c wq -n '__wq_command cancel' -l kill -d 'Terminate its command, too'
-complete -c wq -n '__wq_command wait' -l timeout -x -d 'No longer than that'
 complete -c wq -n '__wq_command drain stop' -l no-wait -d 'Do not wait for the end'
 complete -c wq -n '__wq_command retry cancel forget wait' -a '(__wq_keys)'
 complete -c wq -n '__wq_command retry forget' -a '(__wq_keys --state=dead)'

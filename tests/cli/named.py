@@ -12,7 +12,7 @@ def options(case, command):
     """Of `wq help COMMAND`, and those that every command has."""
     lines = case.wq("help", command).stdout.decode().splitlines()
     if command != "run":
-        return found("\n".join(lines)) | {"-s", "--socket", "-h", "--help"}
+        return found("\n".join(lines)) | {"-s", "--socket", "--timeout", "-h", "--help"}
     # They begin their lines: what else has a dash is an example.
     heads = [line[:28] for line in lines if re.match(r"  (-.,|   ) --[a-z]", line)]
     case.assertGreater(len(heads), 30)

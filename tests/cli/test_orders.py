@@ -382,9 +382,10 @@ class Wait(Served):
     def test_timeout(self):
         self.serve()
         self.ask("add", "--after", "1h", "k")
-        self.ask("wait", "--timeout", "1ms", "k", status=75)
-        self.assertIn("the time is over", self.complaint)
+        self.ask("wait", "--timeout", "1s", "k", status=75)
+        self.assertEqual(self.complaint, "wq: the time is over after 1.0s\n")
         self.ask("wait", "--timeout", "1ms", status=75)
+        self.assertRegex(self.complaint, r"\Awq: .* after 1ms\b")
         self.ask("wait", "--timeout", "1m", "other")
 
     def test_run_ends_first(self):

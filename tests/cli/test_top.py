@@ -221,8 +221,8 @@ class Top(Served):
         self.assertEqual(s.p.stderr.read(), b"wq: the run has ended\n")
 
     def unanswered(self, s):
-        self.assertEqual(s.end(), 1)
-        self.assertEqual(s.p.stderr.read(), b"wq: the run does not answer; is it stopped?\n")
+        self.assertEqual(s.end(), 75)
+        self.assertEqual(s.p.stderr.read(), b"wq: the run at s does not answer after 3.0s: it is stopped or overloaded\n")
 
     def test_the_run_does_not_answer(self):
         """It is not waited for without end, for neither keys nor signals are heard meanwhile."""

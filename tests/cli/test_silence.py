@@ -1,0 +1,129 @@
+"""Runs that do not answer: no client waits for one without end, and says what is known."""
+import resource
+import socket
+import unittest
+
+import rig
+from rig import main
+from served import Served
+
+COMMANDS = (["status"], ["ls"], ["top"], ["add", "k"], ["add", "--wait", "k"], ["retry", "k"], ["cancel", "k"],
+            ["forget", "k"], ["pause"], ["resume"], ["set", "workers=2"], ["wait"], ["wait", "k"], ["drain"],
+            ["drain", "--no-wait"], ["stop"], ["stop", "--no-wait"])
+SILENT = r"the run at \S*s does not answer after {}: it is stopped or overloaded"
+
+
+class Silence(Served):
+    def halted(self, *args):
+        self.serve(*args)
+        self.halt()
+        self.addCleanup(self.go_on)
+
+    def go_on(self):
+        if self.run_.poll() is None:
+            self.run_.send_signal(18)
+
+    def test_every_command(self):
+        self.halted()
+        for args in COMMANDS:
+            self.ask(args[0], "--timeout=100ms", *args[1:], status=75)
+            self.assertRegex(self.complaint.split("\n")[0], r"\Awq: " + SILENT.format("100ms") + r"\Z", args)
+
+    def test_by_default(self):
+        """10 s without a sign of life; but who waits for room or for a key waits as long as it takes."""
+        self.serve("--max-queue", "1")
+        self.ask("pause")
+        self.ask("add", "there")
+        patient = [self.begin(*args) for args in (["add", "a", "b"], ["add", "--wait", "c"], ["wait", "there"], ["wait"])]
+        self.until_status(waiters=2, connections=5)
+        (self.dir / "s").rename(self.dir / "first")
+        self.addCleanup(self.end, self.run_)
+        self.halted()
+        clients = [(args, self.begin(*args)) for args in COMMANDS]
+        for args, p in clients:
+            status, said = self.finish(p)
+            self.assertEqual(status, 75, args)
+            self.assertRegex(said.split("\n")[0], SILENT.format("3.0s" if args == ["top"] else "10s"), args)
+        self.assertEqual([p.poll() for p in patient], [None] * 4)
+
+    def test_no_limit(self):
+        self.halted()
+        p = self.begin("status", "--timeout=0")
+        self.ask("status", "--timeout=100ms", status=75)
+        self.assertIsNone(p.poll())
+        self.go_on()
+        self.assertEqual(self.finish(p), (0, ""))
+
+    def test_one_message_for_many_keys(self):
+        """What was not answered is not asked again: the answers would be another's."""
+        self.halted()
+        self.ask("forget", "--timeout=100ms", "a", "b", "c", status=75)
+        self.assertEqual(self.complaint.count("\n"), 1)
+
+    def test_backlog(self):
+        """Not even connecting goes on for ever."""
+        self.halted()
+        hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+        if hard < 8192:
+            raise unittest.SkipTest("there are not enough descriptors to fill a backlog")
+        resource.setrlimit(resource.RLIMIT_NOFILE, (8192, hard))
+        conns = []
+        self.addCleanup(lambda: [c.close() for c in conns])
+        while len(conns) < 8000:
+            c = socket.socket(socket.AF_UNIX)
+            conns.append(c)
+            c.setblocking(False)
+            try:
+                c.connect(str(self.dir / "s"))
+            except BlockingIOError:
+                break
+        self.ask("status", "--timeout=100ms", status=75)
+        self.assertRegex(self.complaint, SILENT.format("100ms"))
+        self.ask("add", "--timeout=100ms", "k", status=75)
+
+    def test_full(self):
+        """What was given for certain, and what is not certain."""
+        self.serve("--max-queue", "3")
+        self.ask("pause")
+        self.ask("add", "--timeout=1s", "a", "b", "c", "d", "e", status=75)
+        self.assertEqual(self.complaint, "wq: the time is over after 1.0s\n"
+                                         "wq: 3 of 5 given for certain; the first that is uncertain: d\n")
+        self.assertEqual(self.keys()[:3], ["a", "b", "c"])
+
+    def test_full_in_the_second_order(self):
+        """Keys fill several orders: those of the first count, too."""
+        self.serve("--max-queue", "1500")
+        self.ask("pause")
+        keys = [f"{i:04}" + "x" * 60 for i in range(2000)]
+        self.ask("add", "--timeout=2s", "-", input="\n".join(keys) + "\n", status=75)
+        self.assertIn(f"1500 of 2000 given for certain; the first that is uncertain: {keys[1500]}\n", self.complaint)
+
+    def test_halted_add(self):
+        self.halted()
+        self.ask("add", "--timeout=100ms", "only", status=75)
+        self.assertIn("0 of 1 given for certain; the first that is uncertain: only\n", self.complaint)
+        # It had been sent: a run that goes on takes it.
+        self.go_on()
+        self.until_status(done=1)
+
+    def test_killed_while_it_adds(self):
+        self.serve("--max-queue", "1")
+        self.ask("pause")
+        p = self.begin("add", "a", "b")
+        self.until_status(full=True)
+        self.run_.kill()
+        status, said = self.finish(p)
+        self.assertEqual(status, 1)
+        self.assertRegex(said, r"\Awq: the run has ended\n"
+                               r"wq: [01] of 2 given for certain; the first that is uncertain: [ab]\n\Z")
+
+    def test_time_for_an_outcome(self):
+        self.serve(command=("sh", "-c", "exec sleep 600"))
+        self.ask("add", "--wait", "--timeout=1s", "k", status=75)
+        self.assertEqual(self.complaint, "wq: the time is over after 1.0s\n")
+        p = self.begin("stop", "--timeout=1s")
+        self.assertEqual(self.finish(p), (75, "wq: the time is over after 1.0s\n"))
+
+
+if __name__ == "__main__":
+    main()
