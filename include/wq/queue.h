@@ -37,6 +37,27 @@
  * cancellation point, is safe in a signal handler, or returns for EINTR.
  * After fork() the child may only exec or _exit. The queue starts no thread.
  *
+ * Hooks (clock, allocator, order, custom limiter, metrics provider) run under the queue's
+ * lock. [REENTER] A hook that calls its own queue stops the process with abort(), in every
+ * build: it would corrupt the queue or wait for itself.
+ *
+ * A queue is open, then closing, then shut, and never goes back:
+ *
+ *   call                    | open          | closing or shut
+ *   ------------------------+---------------+------------------------------------------
+ *   add, add_after ...      | accepts keys  | WQ_ESHUTDOWN
+ *   get, next, settle_next  | waits for one | a key that is in line; none: WQ_ESHUTDOWN
+ *   done, requeue, cancel,  | as described  | the same
+ *   reschedule, len, walk   |               |
+ *   retry                   | waits         | WQ_LEFT (for drains see wq_retry())
+ *   shutdown                | closes it     | releases the drains that have begun
+ *   drain                   | closes it     | waits for what the first one waits for
+ *   shutting_down           | 0             | 1
+ *
+ * It is closing while keys that wait are dropped, run or waited for. With millions of
+ * them that takes a while. Other calls do not wait for it: long work hands the lock to
+ * whoever waits for it, at least every 1,000 keys.
+ *
  * Statuses: >= 0 is a value or an outcome, < 0 an error, see wq/status.h. An
  * engine that lives elsewhere may answer WQ_EIO to any call that returns a
  * status; the memory engine never does (but for wq_fd()).
@@ -610,11 +631,13 @@ WQ_API int wq_wait_key_for(wq *q, const void *key, size_t len, int64_t timeout_n
 /* ---- stop ---------------------------------------------------------------- */
 
 /*
- * Refuse further adds, and drop what waits. Queued keys can still be got; when
- * none is left, every Get answers WQ_ESHUTDOWN. Blocked Gets wake up, and so do drains that wait.
- * May be called again, to release drains that have begun since.
+ * Refuse further adds, and drop the keys that are not due yet. Queued keys can still be
+ * got; when none is left, every Get answers WQ_ESHUTDOWN. Blocked Gets wake up. Every drain
+ * that has begun returns WQ_EINTERRUPTED. May be called again, to release drains that have
+ * begun since.
  *
- * Returns WQ_OK, or WQ_EINVAL if q is NULL. Blocks: no.
+ * Returns WQ_OK, or WQ_EINVAL if q is NULL. Blocks: no, but it takes time in proportion to
+ * the number of keys that wait.
  */
 WQ_API int wq_shutdown(wq *q);
 
@@ -693,10 +716,11 @@ typedef struct wq_drain_options {
  * options and report may be NULL. *report is filled, and options->left called,
  * on WQ_OK, WQ_ETIMEDOUT and WQ_EINTERRUPTED alike.
  *
- * Returns WQ_OK: nothing was left (in the instant when it was looked at), or:
+ * Returns WQ_OK: nothing is queued, held or waiting (but, in a drain that waits, for
+ * WQ_NEVER); or:
  *   WQ_ETIMEDOUT     the deadline passed; the queue stays shut, and what is
  *                    queued can still be got
- *   WQ_EINTERRUPTED  a wq_shutdown() released this drain
+ *   WQ_EINTERRUPTED  a wq_shutdown() released this drain before it was over
  *   WQ_ENOMEM        the keys that were left could not be listed; the counts
  *                    are right and the drain itself is over
  *   WQ_EINVAL        q is NULL, deadline < 0, a reserved word is not zero;

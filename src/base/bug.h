@@ -26,6 +26,8 @@
 	X(DRAIN_WAKES_ONE, "the end of a drain wakes one drainer instead of all")                  \
 	X(DRAIN_ONLY_RUNNING, "a drain returns while keys are queued")                             \
 	X(SHUTDOWN_KEEPS_DRAIN, "a shutdown does not release a drain that waits")                  \
+	X(DRAIN_ENTERS_LATE, "a shutdown does not release a drain that drops what waits")          \
+	X(DRAIN_PAST_WAITING, "a drain returns while another thread drops what waits")             \
 	X(REQUEUE_NO_WAKE, "requeue wakes nobody")                                                 \
 	X(INTERRUPT_LOST, "an interrupt that finds nobody blocked is forgotten")                   \
 	X(PUSH_TO_HEAD, "an add goes to the head of the line")                                     \

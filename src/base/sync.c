@@ -27,6 +27,7 @@ enum {
 	BACKOFF_NS = 800,
 	BACKOFF_ROUNDS = 64, /* two units each: about 100 µs */
 	NO_BARRIER_NS = 1000000,
+	MANY_CPUS = -1,
 };
 
 static long futex_wait(_Atomic uint32_t *word, uint32_t value, int64_t deadline_ns)
@@ -73,12 +74,69 @@ int wq__cpus(void)
 	return CPU_COUNT(&set);
 }
 
-uint32_t wq__pauses_for(int64_t ns)
+/* The one CPU that this thread may run on; MANY_CPUS: there are more. */
+static int lone_cpu(void)
 {
-	enum { TRIES = 3, PAUSES = 32 };
+	cpu_set_t set;
+
+	if (sched_getaffinity(0, sizeof set, &set) != 0 || CPU_COUNT(&set) != 1)
+		return MANY_CPUS;
+	for (size_t cpu = 0; cpu < CPU_SETSIZE; cpu++)
+		if (CPU_ISSET(cpu, &set))
+			return (int)cpu;
+	return MANY_CPUS;
+}
+
+/* The CPU on which every thread runs that has asked; MANY_CPUS from the first other one on. */
+static _Atomic int only_cpu;
+
+bool wq__one_cpu(void)
+{
+	int only = atomic_load_explicit(&only_cpu, memory_order_relaxed);
+
+	if (wq__likely(only == MANY_CPUS) || only == lone_cpu())
+		return only != MANY_CPUS;
+	atomic_store_explicit(&only_cpu, MANY_CPUS, memory_order_relaxed);
+	return false;
+}
+
+/* ---- once in a process --------------------------------------------------- */
+
+static bool membarrier(int command)
+{
+	return syscall(SYS_membarrier, command, 0, 0) == 0;
+}
+
+/*
+ * When the library is loaded, most programs have one thread, and this takes a
+ * microsecond. Later, beside other threads, it can take 15 ms.
+ */
+static __attribute__((constructor)) void join_barriers(void)
+{
+	membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED);
+}
+
+/* Every thread of the process passes a barrier. False: the kernel does not do that. */
+static bool barrier_for_all(void)
+{
+	if (wq__likely(membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED)))
+		return true;
+	join_barriers();
+	return membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED);
+}
+
+enum { PAUSES = 32 };
+
+static int64_t pauses_take_ns; /* so many */
+static bool has_barrier;
+_Atomic uint16_t wq__lock_pauses;
+
+/* A pause takes between 10 and 140 cycles, by model; the best of several is not preempted. */
+static int64_t time_pauses(void)
+{
+	enum { TRIES = 8 };
 	int64_t best = INT64_MAX;
 
-	/* A pause takes between 10 and 140 cycles, by model; the best of three is not preempted. */
 	for (int t = 0; t < TRIES; t++) {
 		int64_t start = wq__clock_now();
 
@@ -89,28 +147,48 @@ uint32_t wq__pauses_for(int64_t ns)
 		if (took < best)
 			best = took;
 	}
-	if (best < 1)
-		best = 1;
+	return best < 1 ? 1 : best;
+}
 
-	int64_t n = ns * PAUSES / best;
+static uint32_t pauses_for(int64_t ns)
+{
+	int64_t n = ns * PAUSES / pauses_take_ns;
 
 	return n < 1 ? 1 : n > 1000000 ? 1000000 : (uint32_t)n;
 }
 
-struct wq__lot wq__lot[WQ__LOT_PLACES];
-
-static bool membarrier(int command)
+static void learn(void)
 {
-	return syscall(SYS_membarrier, command, 0, 0) == 0;
+	pauses_take_ns = time_pauses();
+	atomic_init(&wq__lock_pauses, (uint16_t)pauses_for(BACKOFF_NS));
+	atomic_init(&only_cpu, lone_cpu());
+	has_barrier = barrier_for_all();
 }
+
+static void learn_once(void)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+	pthread_once(&once, learn);
+}
+
+uint32_t wq__pauses_for(int64_t ns)
+{
+	learn_once();
+	return pauses_for(ns);
+}
+
+/* ---- the lock ------------------------------------------------------------ */
+
+struct wq__lot wq__lot[WQ__LOT_PLACES];
 
 void wq__lock_init(wq__lock *l)
 {
+	learn_once();
+	*l = (wq__lock){.barrier = has_barrier,
+	                .place = &wq__lot[(uintptr_t)l / 64 % WQ__LOT_PLACES].place};
 	atomic_init(&l->word, WQ__FREE);
-	atomic_init(&l->inside, 0);
 	atomic_init(&l->owner, WQ__SHARED);
-	l->pauses = wq__cpus() > 1 ? (uint16_t)wq__pauses_for(BACKOFF_NS) : 0;
-	l->barrier = membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED);
 }
 
 void wq__lock_init_own(wq__lock *l)
@@ -122,34 +200,62 @@ void wq__lock_init_own(wq__lock *l)
 	}
 }
 
-/* Whether it is free, as seen by one who waits for the owner to leave, or by others. */
-static bool try_lock(wq__lock *l, bool heir)
+/* In a function of its own, so that a backtrace tells what happened. */
+void wq__lock_taken_by_its_holder(void)
 {
-	uint32_t free_word = WQ__FREE;
+	abort();
+}
 
-	if (heir) {
+/* How a thread waits for a lock. */
+struct wait {
+	bool heir;              /* has ended its ownership: gets it when the owner is out */
+	const wq__passed *gave; /* has given it, and waits for others first */
+};
+
+/* May a lock in this state be taken? */
+static bool is_free(const wq__lock *l, uint8_t word, const struct wait *how)
+{
+	if (word != WQ__GIVEN)
+		return word == WQ__FREE;
+	/* The word was read with acquire: who took our gift has counted itself. */
+	return !how->gave ||
+	       atomic_load_explicit(&l->went, memory_order_relaxed) != how->gave->went;
+}
+
+static bool try_lock(wq__lock *l, const struct wait *how)
+{
+	uint8_t word;
+
+	if (how->heir) {
 		/* acquire: pairs with the owner's release */
 		if (atomic_load_explicit(&l->inside, memory_order_acquire))
 			return false;
 		atomic_store_explicit(&l->word, WQ__HELD, memory_order_relaxed);
-		return true;
+	} else {
+		word = atomic_load_explicit(&l->word, memory_order_seq_cst);
+		if (!is_free(l, word, how) ||
+		    !atomic_compare_exchange_strong_explicit(&l->word, &word, WQ__HELD,
+		                                             memory_order_acquire,
+		                                             memory_order_relaxed))
+			return false;
 	}
-	return atomic_load_explicit(&l->word, memory_order_seq_cst) == WQ__FREE &&
-	       atomic_compare_exchange_strong_explicit(&l->word, &free_word, WQ__HELD,
-	                                               memory_order_acquire, memory_order_relaxed);
+	atomic_store_explicit(&l->owner, wq__me() | WQ__SHARED, memory_order_relaxed);
+	return true;
 }
 
 /* True: it got the lock. */
-static bool back_off(wq__lock *l, bool heir)
+static bool back_off(wq__lock *l, const struct wait *how)
 {
-	uint32_t n = l->pauses;
+	uint32_t unit =
+	    wq__one_cpu() ? 0 : atomic_load_explicit(&wq__lock_pauses, memory_order_relaxed);
+	uint32_t n = unit;
 
 	for (int round = 0; n > 0 && round < BACKOFF_ROUNDS; round++) {
 		for (uint32_t i = 0; i < n; i++)
 			WQ__PAUSE();
-		if (try_lock(l, heir))
+		if (try_lock(l, how))
 			return true;
-		n = 2 * (uint32_t)l->pauses;
+		n = 2 * unit;
 	}
 	return false;
 }
@@ -165,12 +271,12 @@ static bool end_ownership(wq__lock *l)
 {
 	uintptr_t owner = atomic_load_explicit(&l->owner, memory_order_relaxed);
 
-	if (owner == WQ__SHARED ||
+	if (owner & WQ__SHARED ||
 	    !atomic_compare_exchange_strong_explicit(&l->owner, &owner, WQ__SHARED,
 	                                             memory_order_seq_cst, memory_order_relaxed))
 		return false;
 	/* If a filter forbids it by now: no CPU keeps what it stored to itself for so long. */
-	if (!membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED))
+	if (!barrier_for_all())
 		for (int64_t until = wq__clock_now() + NO_BARRIER_NS; wq__clock_now() < until;)
 			WQ__PAUSE();
 	return true;
@@ -191,9 +297,11 @@ static bool become_owner(wq__lock *l)
 /* It went in though it is not the owner any more. */
 void wq__lock_step_back(wq__lock *l)
 {
+	_Atomic uint32_t *place = l->place;
+
 	atomic_store_explicit(&l->inside, 0, memory_order_release);
 	atomic_signal_fence(memory_order_seq_cst);
-	wq__lock_wake(wq__lock_place(l));
+	wq__lock_wake(place);
 }
 
 /*
@@ -204,32 +312,50 @@ void wq__lock_step_back(wq__lock *l)
  * same applies). If it saw it odd it moves the place on and wakes all: one who
  * is not asleep yet finds another number there and does not fall asleep.
  */
-void wq__lock_slow(wq__lock *l)
+static void wait_for(wq__lock *l, const struct wait *how)
 {
-	_Atomic uint32_t *place = wq__lock_place(l);
+	_Atomic uint32_t *place = l->place;
 
-	if (become_owner(l))
-		return;
-
-	bool heir = end_ownership(l);
-
-	if (heir && try_lock(l, heir))
-		return;
 	for (;;) {
 		/* After sleeping too: the lock may be gone again by the time a sleeper is awake. */
-		if (back_off(l, heir))
+		if (back_off(l, how))
 			return;
 
 		uint32_t seen = atomic_fetch_or_explicit(place, 1, memory_order_seq_cst) | 1;
 		int64_t until = INT64_MAX;
 
 		/* A filter that forbids it from now on leaves looking again after a while. */
-		if (l->barrier && !membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED))
+		if (l->barrier && !barrier_for_all())
 			until = wq__clock_now() + NO_BARRIER_NS;
-		if (try_lock(l, heir))
+		if (try_lock(l, how))
 			return;
 		futex_wait(place, seen, until);
 	}
+}
+
+void wq__lock_slow(wq__lock *l)
+{
+	struct wait how = {.heir = false};
+
+	if (become_owner(l))
+		return;
+	if (atomic_load_explicit(&l->owner, memory_order_relaxed) == (wq__me() | WQ__SHARED))
+		wq__lock_taken_by_its_holder();
+	atomic_fetch_add_explicit(&l->came, 1, memory_order_relaxed);
+	how.heir = end_ownership(l);
+	if (!(how.heir && try_lock(l, &how)))
+		wait_for(l, &how);
+	/* A count and not a difference: only the holder writes this one. */
+	atomic_store_explicit(&l->went, atomic_load_explicit(&l->went, memory_order_relaxed) + 1,
+	                      memory_order_relaxed);
+}
+
+void wq__lock_retake(wq__lock *l, wq__passed p)
+{
+	if (p.given)
+		wait_for(l, &(struct wait){.gave = &p});
+	else
+		wq__lock_acquire(l);
 }
 
 void wq__lock_wake(_Atomic uint32_t *place)

@@ -47,26 +47,50 @@
  * second one ends that for good, by the same barrier. So an event loop with a
  * queue of its own does not pay for threads that are elsewhere.
  *
+ * Long work passes the lock now and then (wq__lock_pass). Without more, the
+ * thread that passes it would take it again before anybody else had noticed. So
+ * a passed lock is GIVEN: threads that wait may take it, and the one that gave
+ * it may not before one of them has.
+ *
  *   word  | meaning                      | who moves it on
- *   ------+------------------------------+-------------------------------------
+ *   ------+------------------------------+--------------------------------------
  *   OWNED | the owner is in if `inside`  | the second thread, to HELD by itself
  *   HELD  |                              | the holder
  *   FREE  |                              | anybody
+ *   GIVEN | free for those who wait      | any of them; there is at least one
  *
- * The place is not in the lock, because a lock may be freed as soon as it is
- * free: whoever releases it must not touch it afterwards.
+ *   owner | meaning
+ *   ------+---------------------------------------------------------------------
+ *   0     | nobody has used it yet
+ *   even  | this thread owns it
+ *   odd   | it is shared, for good; held by the thread (owner - 1), if not 1
+ *
+ * A thread that takes a lock that it holds is stopped (abort): it is a hook of a
+ * queue that calls this queue, and would corrupt it or wait for itself.
+ *
+ * Sleepers stand in a parking lot and not in the lock, because a lock may be
+ * freed as soon as it is free: whoever releases it must not touch it afterwards. The lock names
+ * its place, so that two copies of the library in one process use the same one.
  */
-enum wq__lock_word { WQ__FREE, WQ__HELD, WQ__OWNED };
+enum wq__lock_word { WQ__FREE, WQ__HELD, WQ__OWNED, WQ__GIVEN };
 
 typedef struct wq__lock {
-	_Atomic uint32_t word; /* A */
-	uint16_t pauses;       /* I: pauses in the first back-off; 0: only one CPU, sleep at once */
-	uint8_t barrier;       /* I: 1: membarrier works here; 0: releases carry a barrier */
+	_Atomic uint8_t word;    /* A: wq__lock_word */
 	_Atomic uint8_t inside;  /* A: written by the owner alone */
-	_Atomic uintptr_t owner; /* A: wq__me() of a thread, or WQ__NOBODY yet, or WQ__SHARED now */
+	uint8_t barrier;         /* I: 1: membarrier works here; 0: releases carry a barrier */
+	_Atomic uint16_t came;   /* A: how many threads have had to wait for it */
+	_Atomic uint16_t went;   /* A: how many of those have got it; written by the holder */
+	_Atomic uintptr_t owner; /* A */
+	_Atomic uint32_t *place; /* I: in the parking lot */
 } wq__lock;
 
 enum wq__owner { WQ__NOBODY, WQ__SHARED };
+
+/* What wq__lock_pass() tells wq__lock_retake(). */
+typedef struct wq__passed {
+	bool given;
+	uint16_t went; /* given: as long as it is so many, nobody has taken it */
+} wq__passed;
 
 /*
  * 0 waiting, 1 set, 2 asleep in the kernel. The setter writes 1 while it holds
@@ -78,10 +102,16 @@ typedef struct wq__parker {
 	_Atomic uint32_t word; /* A */
 } wq__parker;
 
-/* CPUs that this process may run on, at least 1. */
+/* CPUs that this thread may run on, at least 1. */
 int wq__cpus(void);
 
-/* How many pauses take about `ns` nanoseconds on this machine, at least 1. */
+/*
+ * Is polling of no use, because all threads that have asked run on one CPU? Asked for
+ * whenever it matters: the thread that makes a queue may be bound to a CPU, and others not.
+ */
+bool wq__one_cpu(void);
+
+/* How many pauses take about `ns` nanoseconds on this machine, at least 1. Measured once. */
 uint32_t wq__pauses_for(int64_t ns);
 
 /* CLOCK_MONOTONIC, and its cheap sibling that ticks every few milliseconds. */
@@ -136,12 +166,15 @@ void wq__parker_wake(wq__parker *p);
 
 void wq__lock_acquire(wq__lock *l);
 void wq__lock_release(wq__lock *l);
+wq__passed wq__lock_pass(wq__lock *l);
+void wq__lock_retake(wq__lock *l, wq__passed p);
 
 #else
 
 void wq__lock_slow(wq__lock *l);
 void wq__lock_step_back(wq__lock *l);
 void wq__lock_wake(_Atomic uint32_t *place);
+_Noreturn void wq__lock_taken_by_its_holder(void);
 
 /*
  * Where threads sleep that wait for a lock. A place is odd while somebody may
@@ -155,10 +188,8 @@ extern struct wq__lot {
 	_Alignas(64) _Atomic uint32_t place; /* A */
 } wq__lot[WQ__LOT_PLACES] __attribute__((visibility("hidden")));
 
-static inline _Atomic uint32_t *wq__lock_place(const wq__lock *l)
-{
-	return &wq__lot[(uintptr_t)l / 64 % WQ__LOT_PLACES].place;
-}
+/* Pauses in the first back-off, 0 until a lock is made; tests set it. */
+extern _Atomic uint16_t wq__lock_pauses __attribute__((visibility("hidden")));
 
 /*
  * This thread, as a number: no other that lives has the same. It is the thread
@@ -183,11 +214,8 @@ static inline uintptr_t wq__me(void)
 static inline bool wq__lock_enter(wq__lock *l, uintptr_t me)
 {
 	/* acquire: a thread that ended may have left its number to this one */
-	uint8_t inside = atomic_load_explicit(&l->inside, memory_order_acquire);
-
-	/* Nobody calls a queue from under its own lock. */
-	assert(!inside);
-	(void)inside;
+	if (wq__unlikely(atomic_load_explicit(&l->inside, memory_order_acquire)))
+		wq__lock_taken_by_its_holder();
 	atomic_store_explicit(&l->inside, 1, memory_order_relaxed);
 	/* The compiler keeps the order; for the CPU see end_ownership(). */
 	atomic_signal_fence(memory_order_seq_cst);
@@ -199,7 +227,7 @@ static inline bool wq__lock_enter(wq__lock *l, uintptr_t me)
 
 static inline void wq__lock_acquire(wq__lock *l)
 {
-	uint32_t free_word = WQ__FREE;
+	uint8_t free_word = WQ__FREE;
 	uintptr_t me = wq__me();
 
 	/* acquire: pairs with the release below */
@@ -210,27 +238,55 @@ static inline void wq__lock_acquire(wq__lock *l)
 	                                                              WQ__HELD,
 	                                                              memory_order_acquire,
 	                                                              memory_order_relaxed))) {
+		atomic_store_explicit(&l->owner, me | WQ__SHARED, memory_order_relaxed);
 		return;
 	}
 	wq__lock_slow(l);
 }
 
-static inline void wq__lock_release(wq__lock *l)
+/* Let go of it: `word` is what a lock that is not owned becomes. */
+static inline void wq__lock_leave(wq__lock *l, uint8_t word)
 {
-	_Atomic uint32_t *place = wq__lock_place(l);
+	_Atomic uint32_t *place = l->place;
 
 	/* release: pairs with the acquire of the next holder, who may free the lock */
-	if (atomic_load_explicit(&l->word, memory_order_relaxed) == WQ__OWNED)
+	if (atomic_load_explicit(&l->word, memory_order_relaxed) == WQ__OWNED) {
 		atomic_store_explicit(&l->inside, 0, memory_order_release);
-	else if (wq__likely(l->barrier))
-		atomic_store_explicit(&l->word, WQ__FREE, memory_order_release);
-	else
-		atomic_exchange_explicit(&l->word, WQ__FREE, memory_order_seq_cst);
-	/* The compiler keeps the order; for the CPU see wq__lock_slow(). */
+	} else {
+		atomic_store_explicit(&l->owner, WQ__SHARED, memory_order_relaxed);
+		if (wq__likely(l->barrier))
+			atomic_store_explicit(&l->word, word, memory_order_release);
+		else
+			atomic_exchange_explicit(&l->word, word, memory_order_seq_cst);
+	}
+	/* The compiler keeps the order; for the CPU see wait_for(). */
 	atomic_signal_fence(memory_order_seq_cst);
 	if (wq__unlikely(atomic_load_explicit(place, memory_order_seq_cst) & 1))
 		wq__lock_wake(place);
 }
+
+static inline void wq__lock_release(wq__lock *l)
+{
+	wq__lock_leave(l, WQ__FREE);
+}
+
+/*
+ * Release it in the midst of long work, and take it again: a thread that waits for it
+ * meanwhile has it in between. Between the two the caller may do what it likes, but
+ * it has to come back.
+ */
+static inline wq__passed wq__lock_pass(wq__lock *l)
+{
+	wq__passed p = {.went = atomic_load_explicit(&l->went, memory_order_relaxed)};
+
+	/* Whoever waits goes on waiting until it has the lock: one that is given is taken. */
+	p.given = atomic_load_explicit(&l->word, memory_order_relaxed) == WQ__HELD &&
+	          atomic_load_explicit(&l->came, memory_order_relaxed) != p.went;
+	wq__lock_leave(l, p.given ? WQ__GIVEN : WQ__FREE);
+	return p;
+}
+
+void wq__lock_retake(wq__lock *l, wq__passed p);
 
 #endif
 #endif

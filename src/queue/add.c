@@ -340,6 +340,7 @@ int wq__mem_add_many(void *state, const wq_key *keys, size_t n, int *outcomes)
 {
 	struct wq__memory *m = state;
 	struct wq__wakes wakes;
+	wq__passed passed = {.given = false};
 	int accepted = 0;
 
 	for (size_t done = 0; done < n;) {
@@ -348,16 +349,19 @@ int wq__mem_add_many(void *state, const wq_key *keys, size_t n, int *outcomes)
 		int *told = outcomes ? outcomes + done : NULL;
 
 		hash_batch(m, keys + done, batch, hash);
-		wq__lock_acquire(&m->lock);
+		wq__lock_retake(&m->lock, passed);
 		if (done > 0)
 			m->inside--;
 		accepted += wq__plain(m) ? add_batch(m, true, keys + done, batch, hash, told)
 		                         : add_batch(m, false, keys + done, batch, hash, told);
 		done += batch;
-		if (done < n)
-			m->inside++;
 		wq__pick_many(m, &wakes);
-		wq__lock_release(&m->lock);
+		if (done < n) {
+			m->inside++;
+			passed = wq__lock_pass(&m->lock);
+		} else {
+			wq__lock_release(&m->lock);
+		}
 		wq__wake_many(&wakes);
 	}
 	return accepted;

@@ -170,9 +170,11 @@ int64_t wq__walk_locked(struct wq__memory *m, wq_walk_fn fn, void *ctx)
 	do {
 		wq__promote_all(m);
 		from = batch_fill(m, b, from, now);
-		wq__lock_release(&m->lock);
+
+		wq__passed passed = wq__lock_pass(&m->lock);
+
 		go_on = batch_show(b, fn, ctx, &shown) && from != 0;
-		wq__lock_acquire(&m->lock);
+		wq__lock_retake(&m->lock, passed);
 	} while (go_on);
 	m->inside--;
 	wq__free(&m->allocator, b, sizeof *b);

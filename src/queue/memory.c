@@ -15,7 +15,7 @@ static const int64_t spin_min_ns = 2 * WQ_MICROSECOND;
 
 static void spin_init(struct wq__memory *m, int64_t spin_ns)
 {
-	if (spin_ns == WQ_SPIN_NEVER || wq__cpus() == 1)
+	if (spin_ns == WQ_SPIN_NEVER)
 		return;
 	m->pauses_per_us = wq__pauses_for(WQ_MICROSECOND);
 	if (spin_ns > 0) {

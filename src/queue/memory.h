@@ -88,7 +88,7 @@ enum wq__flags {
 	WQ__EXACT = 16,     /* stamps are taken from the queue's clock, not from the coarse one */
 	WQ__TIMED = 32,     /* some key has a due time: look at the clock */
 	WQ__PATIENT = 64,   /* shut by a drain that waits for what waits */
-	WQ__HASTY = 128,    /* shut by a drain that runs what waits: all of it is due */
+	WQ__HASTY = 128,    /* shut by a drain that runs what waits */
 	WQ__GATED = 256,    /* shut, and a Get of a pool waits for the last hold to end */
 	WQ__ASKS = 512,     /* attempts are the user's own limiter's to say */
 	WQ__METERED = 1024, /* it has a name: count and time */
@@ -97,6 +97,7 @@ enum wq__flags {
 	WQ__KEEPS = 8192,   /* this hold of the lock asks for the time once, as it is metered */
 	WQ__EXTRA = 16384,  /* keys have room behind them, or there is a bound to their number */
 	WQ__NEVER = 32768,  /* some copy waits for WQ_NEVER; TIMED knows nothing of it */
+	WQ__CUT = 65536,    /* shut, and what waits is not waited for: cut_ns says what is due */
 };
 
 struct wq__memory {
@@ -109,8 +110,8 @@ struct wq__memory {
 	struct wq__waiter *gets; /* L: waiting Gets, the latest first */
 	uint32_t inflight;       /* L: picked Gets that do not hold the lock yet */
 	uint32_t flags;          /* L: wq__flags */
-	uint64_t sample;         /* L: the token that is being timed */
 
+	uint64_t sample;         /* L: the token that is being timed */
 	wq__table table;         /* L */
 	uint32_t scout;          /* L: a key ahead in the FIFO, whose memory was asked for */
 	uint32_t scout_ahead;    /* L: how many keys behind the head it stands */
@@ -128,6 +129,7 @@ struct wq__memory {
 	_Atomic(struct wq__waiter *) spinner; /* A, relaxed: at most one Get polls; a hint only */
 	wq__agenda agenda;                    /* L: slots of keys that wait, by due time */
 	int64_t next_due_ns;                  /* L: no key comes due before; WQ_NEVER: none does */
+	int64_t cut_ns;                       /* L: with CUT: no key comes due after it */
 	bool due_left;                        /* L: more are due than one hold may move */
 	uint32_t nwaiting;                    /* L: copies that wait */
 	uint32_t nnever;                      /* L: of those, with WQ_NEVER */
@@ -375,7 +377,7 @@ static inline uint32_t wq__find(const struct wq__memory *m, uint32_t hash, const
 /* Keys with a time up to this one are due. */
 static inline int64_t wq__due_until(const struct wq__memory *m)
 {
-	return wq__unlikely(m->flags & WQ__HASTY) ? WQ_NEVER - 1 : wq__now(m);
+	return wq__unlikely(m->flags & WQ__CUT) ? m->cut_ns : wq__now(m);
 }
 
 /* Promote what has come due, if anything may have; the time if it was asked for, or -1. */
@@ -411,17 +413,23 @@ static inline int wq__metered(struct wq__memory *m, int outcome)
 	return outcome;
 }
 
-/* Has everything that a drain waits for been done? */
-static inline bool wq__finished(const struct wq__memory *m)
+static inline bool wq__idle(const struct wq__memory *m)
 {
-	return m->nready == 0 && m->nrunning == 0 && m->nwaiting == m->nnever;
+	return m->nready == 0 && m->nrunning == 0 && !m->due_left;
 }
 
-static inline bool wq__idle(const struct wq__memory *m)
+/*
+ * Has everything been done that a drain waits for? The queue is shut: once this is so,
+ * it stays so.
+ */
+static inline bool wq__drained(const struct wq__memory *m)
 {
 	if (WQ__BUG(DRAIN_ONLY_RUNNING))
 		return m->nrunning == 0;
-	return m->nready == 0 && m->nrunning == 0 && !m->due_left;
+	if (WQ__BUG(DRAIN_PAST_WAITING) && !(m->flags & WQ__PATIENT))
+		return wq__idle(m);
+	return m->nready == 0 && m->nrunning == 0 &&
+	       m->nwaiting == (m->flags & WQ__PATIENT ? m->nnever : 0);
 }
 
 /*

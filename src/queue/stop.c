@@ -1,9 +1,23 @@
 /*
- * Threads that wait for something other than a key: for the queue to be idle,
- * for a drain, for one key. They stand in one list and are looked at only when
- * a hold ends or the queue stops. A watcher stays in the list until it has the
- * lock again and takes itself out, so whoever holds the lock may walk the list
- * and wake at the same time.
+ * Shutdown and drain, and threads that wait for something other than a key.
+ *
+ *   stage   | adds     | waiting keys                    | it ends when
+ *   --------+----------+---------------------------------+---------------------------
+ *   open    | accepted | come due                        | a shutdown or drain begins
+ *   closing | refused  | are dropped, run, or waited for | none is left to deal with
+ *   shut    | refused  | none (drain that waits: those   | wq_free()
+ *           |          | with WQ_NEVER)                  |
+ *
+ * A queue is open without WQ__SHUT, and closing as long as wq__drained() can be kept
+ * back by keys that wait. It leaves "open" in the hold of the lock in which the first
+ * shutdown or drain begins. A drain enters the list of watchers in that same hold, so
+ * no later shutdown overlooks it. Dealing with what waits takes many holds; any number of
+ * threads may do it at once, and each returns when nothing is left to deal with.
+ *
+ * Watchers wait for the queue to be idle, for a drain, or for one key. They stand in one
+ * list and are looked at only when a hold ends or the queue stops. A watcher stays in the
+ * list until it has the lock again and takes itself out, so whoever holds the lock may
+ * walk the list and wake at the same time.
  */
 #include "queue/memory.h"
 #include "time/clock.h"
@@ -15,7 +29,7 @@ struct wq__watcher {
 	enum watch what;
 	uint32_t id;      /* FOR_KEY, FOR_HOLD: the entry */
 	unsigned holds;   /* FOR_KEY: holds that have to end yet; else 1. 0: its wait is over */
-	bool interrupted; /* FOR_DRAIN: released by a shutdown */
+	bool interrupted; /* FOR_DRAIN: released by a shutdown, before its wait was over */
 	wq__parker parker;
 };
 
@@ -27,6 +41,7 @@ static void rouse(struct wq__watcher *w)
 
 static void link_watcher(struct wq__memory *m, struct wq__watcher *w)
 {
+	wq__parker_init(&w->parker);
 	w->prev = NULL;
 	w->next = m->watchers;
 	if (m->watchers)
@@ -49,12 +64,14 @@ static void unlink_watcher(struct wq__memory *m, struct wq__watcher *w)
 	m->inside--;
 }
 
-/* Wait until holds is 0 or a shutdown interrupts; the lock is held before and after. */
-static int watch(struct wq__memory *m, struct wq__watcher *w, int64_t deadline_ns)
+/*
+ * The watcher is in the list. Wait until holds is 0 or a shutdown interrupts, and take it
+ * out; the lock is held before and after.
+ */
+static int watch_linked(struct wq__memory *m, struct wq__watcher *w, int64_t deadline_ns)
 {
 	int rc = WQ_OK;
 
-	link_watcher(m, w);
 	while (w->holds > 0 && !w->interrupted) {
 		if (deadline_ns != WQ_NEVER && wq__now(m) >= deadline_ns) {
 			rc = WQ_ETIMEDOUT;
@@ -69,7 +86,13 @@ static int watch(struct wq__memory *m, struct wq__watcher *w, int64_t deadline_n
 		wq__lock_acquire(&m->lock);
 	}
 	unlink_watcher(m, w);
-	return w->holds > 0 && w->interrupted ? WQ_EINTERRUPTED : rc;
+	return w->interrupted ? WQ_EINTERRUPTED : rc;
+}
+
+static int watch(struct wq__memory *m, struct wq__watcher *w, int64_t deadline_ns)
+{
+	link_watcher(m, w);
+	return watch_linked(m, w, deadline_ns);
 }
 
 /*
@@ -78,17 +101,16 @@ static int watch(struct wq__memory *m, struct wq__watcher *w, int64_t deadline_n
  */
 void wq__watch_hold_end(struct wq__memory *m, uint32_t id, enum wq__ending how, bool gone)
 {
-	bool idle = wq__idle(m);
-	bool drained = m->flags & WQ__PATIENT ? wq__finished(m) : idle;
+	bool idle = wq__idle(m), drained = wq__drained(m);
 
 	/* Gets that waited for what waits, or for the last hold, have nothing to wait for. */
-	if (m->flags & (WQ__PATIENT | WQ__GATED) && drained) {
+	if (m->flags & WQ__PATIENT ? drained : m->flags & WQ__GATED && idle) {
 		wq__wake_all_gets(m);
 		if (m->flags & WQ__FD)
 			wq__fd_signal(m);
 	}
 	for (struct wq__watcher *w = m->watchers; w; w = w->next) {
-		if (w->holds == 0)
+		if (w->holds == 0 || w->interrupted)
 			continue;
 		if (w->what == FOR_KEY) {
 			if (w->id == id)
@@ -153,28 +175,57 @@ int wq__mem_wait_key(void *state, const void *key, size_t len, int64_t deadline_
 	return rc;
 }
 
-/*
- * Refuse adds from now on, and let every Get see it. What is due is ready; what
- * waits is dropped, or queued, or waited for. The lock is let go of meanwhile.
- */
-static void shut(struct wq__memory *m, enum wq_waiting waiting)
+/* Every Get, and whoever polls the descriptor, looks again. */
+static void tell_all(struct wq__memory *m)
 {
-	wq__promote_all(m);
-	if (m->flags & WQ__SHUT)
-		return;
-	m->flags |= WQ__SHUT;
-	if (waiting == WQ_WAITING_WAIT)
-		m->flags |= WQ__PATIENT;
 	wq__wake_all_gets(m);
 	if (m->flags & WQ__FD)
 		wq__fd_signal(m);
-	if (waiting == WQ_WAITING_RUN) {
+}
+
+/*
+ * From now on no key comes due that is not due yet, or all of them are. A Get that finds
+ * nothing in line afterwards is right to leave, however long closing takes.
+ */
+static void cut(struct wq__memory *m, int64_t at_ns)
+{
+	m->flags = (m->flags & ~(uint32_t)WQ__PATIENT) | WQ__CUT;
+	m->cut_ns = at_ns;
+	tell_all(m);
+}
+
+/* Refuse adds from now on. The first call, true, decides what becomes of keys that wait. */
+static bool begin_closing(struct wq__memory *m, enum wq_waiting waiting)
+{
+	if (m->flags & WQ__SHUT)
+		return false;
+	m->flags |= WQ__SHUT;
+	switch (waiting) {
+	case WQ_WAITING_WAIT:
+		m->flags |= WQ__PATIENT;
+		tell_all(m);
+		break;
+	case WQ_WAITING_RUN:
 		m->flags |= WQ__HASTY;
-		wq__promote_all(m);
+		cut(m, WQ_NEVER - 1);
+		break;
+	case WQ_WAITING_DROP:
+		cut(m, wq__now(m));
+		break;
 	}
-	if (waiting != WQ_WAITING_WAIT && !WQ__BUG(DROP_FORGETS))
+	return true;
+}
+
+/*
+ * What is due goes in line; what waits is left alone by a drain that waits for it, goes in
+ * line as well where all of it counts as due, or is dropped. The lock is let go of meanwhile.
+ */
+static void finish_closing(struct wq__memory *m)
+{
+	wq__promote_all(m);
+	if (!(m->flags & WQ__PATIENT) && !WQ__BUG(DROP_FORGETS))
 		wq__drop_waiting(m);
-	/* Some of that may have been due, and the last thing that kept the queue from being idle. */
+	/* That may have been the last thing that kept the queue from being idle, or drained. */
 	if (m->flags & (WQ__WATCHED | WQ__GATED) && wq__idle(m))
 		wq__watch_hold_end(m, 0, WQ__ENDED, false);
 }
@@ -184,20 +235,16 @@ int wq__mem_shutdown(void *state)
 	struct wq__memory *m = state;
 
 	wq__lock_acquire(&m->lock);
-	shut(m, WQ_WAITING_DROP);
-	if (m->flags & WQ__PATIENT) {
-		m->flags &= ~(uint32_t)WQ__PATIENT;
-		wq__drop_waiting(m);
-		wq__wake_all_gets(m);
-		if (m->flags & WQ__FD)
-			wq__fd_signal(m);
-	}
+	begin_closing(m, WQ_WAITING_DROP);
+	if (m->flags & WQ__PATIENT)
+		cut(m, wq__now(m));
 	for (struct wq__watcher *w = m->watchers; w; w = w->next) {
-		if (w->what == FOR_DRAIN && !WQ__BUG(SHUTDOWN_KEEPS_DRAIN)) {
+		if (w->what == FOR_DRAIN && w->holds > 0 && !WQ__BUG(SHUTDOWN_KEEPS_DRAIN)) {
 			w->interrupted = true;
 			rouse(w);
 		}
 	}
+	finish_closing(m);
 	wq__lock_release(&m->lock);
 	return WQ_OK;
 }
@@ -219,12 +266,19 @@ int wq__mem_drain(void *state, int64_t deadline_ns, const wq_drain_options *opti
 {
 	struct wq__memory *m = state;
 	struct wq__watcher w = {.what = FOR_DRAIN, .holds = 1};
-	int rc = WQ_OK;
+	int rc;
 
 	wq__lock_acquire(&m->lock);
-	shut(m, options ? options->waiting : WQ_WAITING_DROP);
-	if (m->flags & WQ__PATIENT ? !wq__finished(m) : !wq__idle(m))
-		rc = watch(m, &w, deadline_ns);
+	if (!WQ__BUG(DRAIN_ENTERS_LATE))
+		link_watcher(m, &w);
+	if (begin_closing(m, options ? options->waiting : WQ_WAITING_DROP) ||
+	    !WQ__BUG(DRAIN_PAST_WAITING))
+		finish_closing(m);
+	if (WQ__BUG(DRAIN_ENTERS_LATE))
+		link_watcher(m, &w);
+	if (wq__drained(m) && !w.interrupted)
+		w.holds = 0;
+	rc = watch_linked(m, &w, deadline_ns);
 	wq__promote_all(m);
 	if (report)
 		*report = (wq_report){

@@ -111,7 +111,9 @@ static uint32_t spin_budget(const struct wq__memory *m, int64_t deadline_ns)
 	enum { LONGEST_US = 2000 };
 	int64_t left_us;
 
-	if (m->spin_pauses == 0 || deadline_ns == WQ_NEVER)
+	if (m->spin_pauses == 0 || wq__one_cpu())
+		return 0;
+	if (deadline_ns == WQ_NEVER)
 		return m->spin_pauses;
 	left_us = (deadline_ns - wq__now(m)) / 1000;
 	if (left_us > LONGEST_US)
@@ -175,7 +177,7 @@ static bool is_over(struct wq__memory *m, const wq_gate *gate)
 	if (!(m->flags & WQ__SHUT))
 		return false;
 	if (m->flags & WQ__PATIENT)
-		return wq__finished(m);
+		return wq__drained(m);
 	if (!gate || wq__idle(m) || WQ__BUG(GATE_HOLD_LOST))
 		return true;
 	m->flags |= WQ__GATED;
@@ -302,7 +304,10 @@ void wq__sample_end(struct wq__memory *m)
 	learn(m, wq__clock_now() - m->sample_start_ns);
 }
 
-/* Let go of the lock for a moment, as calls on many keys must; the caller counts as inside. */
+/*
+ * Let go of the lock in the midst of long work, for whoever waits for it. All long work
+ * does it here, or in wq__walk_locked(). The caller counts as inside.
+ */
 void wq__breathe(struct wq__memory *m)
 {
 	struct wq__wakes wakes;
@@ -310,9 +315,11 @@ void wq__breathe(struct wq__memory *m)
 
 	m->inside++;
 	wq__pick_many(m, &wakes);
-	wq__lock_release(&m->lock);
+
+	wq__passed passed = wq__lock_pass(&m->lock);
+
 	wq__wake_many(&wakes);
-	wq__lock_acquire(&m->lock);
+	wq__lock_retake(&m->lock, passed);
 	m->inside--;
 	if (kept)
 		wq__keep_time(m);

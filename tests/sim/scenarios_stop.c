@@ -88,7 +88,7 @@ static void drainer(void *arg)
 
 	(void)arg;
 	SIM_CHECK(do_drain(WQ_NEVER, NULL, &r) == WQ_OK);
-	SIM_CHECK(world_len() == 0);
+	SIM_CHECK(sim_locked() || world_len() == 0);
 }
 
 static void few_adds(void *arg)
@@ -239,6 +239,125 @@ static void setup_drain_lists(void)
 	sim_spawn("worker", plain_worker, NULL);
 }
 
+/*
+ * Keys wait, one is held, and each hold of the lock drops or queues a few. A drain and a
+ * shutdown meet at every point of that. The calls are the library's own: the history knows
+ * nothing of keys that wait.
+ */
+static void closing_drainer(void *arg)
+{
+	static const enum wq_waiting ways[] = {WQ_WAITING_DROP, WQ_WAITING_RUN, WQ_WAITING_WAIT};
+	wq_drain_options o = {.waiting = ways[sim_random(3)]};
+	wq_report r;
+	int rc = wq_drain_until(w.q, WQ_NEVER, &o, &r);
+
+	(void)arg;
+	SIM_CHECK(rc == WQ_EINTERRUPTED || rc == WQ_OK);
+	SIM_CHECK(rc != WQ_OK || r.queued + r.running + r.waiting == 0);
+	SIM_CHECK(r.queued + r.waiting + r.dropped == 4);
+}
+
+/* A drain has begun. */
+static bool is_closing(void *arg)
+{
+	bool closing;
+
+	(void)arg;
+	if (sim_locked())
+		return false;
+	sim_quiet_begin();
+	closing = wq_shutting_down(w.q) == 1;
+	sim_quiet_end();
+	return closing;
+}
+
+static void closing_releaser(void *arg)
+{
+	(void)arg;
+	sim_until(is_closing, NULL);
+	SIM_CHECK(wq_shutdown(w.q) == WQ_OK);
+}
+
+static void closing_late(void *arg)
+{
+	wq_report r;
+	int rc;
+
+	(void)arg;
+	sim_until(is_closing, NULL);
+	rc = wq_drain_until(w.q, 0, NULL, &r);
+	SIM_CHECK(rc == WQ_ETIMEDOUT || rc == WQ_EINTERRUPTED);
+	SIM_CHECK(r.running == 1);
+}
+
+static void closing_keys(void)
+{
+	wq__hold_limit = 1 + sim_random(3);
+	world_open(NULL);
+	sim_quiet_begin();
+	SIM_CHECK(wq_add_str(w.q, "held") == WQ_QUEUED);
+	SIM_CHECK(wq_try_get(w.q, &last_item) == WQ_OK);
+	for (int k = 0; k < 4; k++)
+		SIM_CHECK(wq_add_after(w.q, &k, sizeof k, WQ_SECOND) == WQ_WAITING);
+	sim_quiet_end();
+}
+
+static void setup_closing(void)
+{
+	closing_keys();
+	sim_spawn("drainer", closing_drainer, NULL);
+	sim_spawn("releaser", closing_releaser, NULL);
+	if (sim_chance(2))
+		sim_spawn("late", closing_late, NULL);
+}
+
+static void finish_closing(void)
+{
+	wq_item it;
+
+	wq__hold_limit = 0;
+	SIM_CHECK(wq_done(w.q, &last_item) == WQ_OK);
+	while (wq_try_get(w.q, &it) == WQ_OK)
+		SIM_CHECK(wq_done(w.q, &it) == WQ_OK);
+	SIM_CHECK(wq_drain_until(w.q, 0, NULL, NULL) == WQ_OK);
+}
+
+/*
+ * Nothing is held: a drain returns by itself, or because of the shutdown, and nothing is
+ * left to drop, whoever else is at it.
+ */
+static void beside_drainer(void *arg)
+{
+	wq_report r;
+	int rc = wq_drain_until(w.q, WQ_NEVER, NULL, &r);
+
+	SIM_CHECK(rc == WQ_OK || (arg && rc == WQ_EINTERRUPTED));
+	SIM_CHECK(r.waiting == 0 && r.dropped == 4);
+}
+
+static void beside_shutdown(void *arg)
+{
+	(void)arg;
+	SIM_CHECK(wq_shutdown(w.q) == WQ_OK);
+}
+
+static void setup_beside(void)
+{
+	closing_keys();
+	sim_quiet_begin();
+	SIM_CHECK(wq_done(w.q, &last_item) == WQ_OK);
+	sim_quiet_end();
+	bool shuts = sim_chance(2);
+
+	sim_spawn("drainer", beside_drainer, shuts ? &last_item : NULL);
+	sim_spawn("other", shuts ? beside_shutdown : beside_drainer, NULL);
+}
+
+static void finish_beside(void)
+{
+	wq__hold_limit = 0;
+}
+
 /* ---- free ---------------------------------------------------------------------------- */
 
 static void inside(void *arg)
@@ -285,6 +404,9 @@ const struct scenario scenarios_stop[] = {
     {"drain-deadline", "drains that give up", 40, setup_drain_deadline, NULL, NULL},
     {"drain-released", "shutdowns release drains", 30, setup_drain_released, finish_released, NULL},
     {"drain-lists", "a drain lists what it leaves", 20, setup_drain_lists, NULL, NULL},
+    {"closing", "a shutdown meets a drain that deals with what waits", 30, setup_closing,
+     finish_closing, NULL},
+    {"closing-beside", "two that drop what waits", 20, setup_beside, finish_beside, NULL},
     {"free", "a queue is freed while threads leave it", 20, setup_free, NULL, NULL},
     {0},
 };

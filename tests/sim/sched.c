@@ -496,9 +496,9 @@ bool sim_run(const struct sim_plan *plan, uint64_t seed, struct sim_result *r)
 /* ---- base/sync.h ----------------------------------------------------------- */
 
 /* The word of a lock: 0, or 1 + the number of its holder; main is SIM_MAX_TASKS. */
-static uint32_t holder_word(void)
+static uint8_t holder_word(void)
 {
-	return 1 + (uint32_t)(cur == MAIN ? SIM_MAX_TASKS : cur);
+	return (uint8_t)(1 + (cur == MAIN ? SIM_MAX_TASKS : cur));
 }
 
 static int *depth(void)
@@ -509,6 +509,11 @@ static int *depth(void)
 int wq__cpus(void)
 {
 	return cpus;
+}
+
+bool wq__one_cpu(void)
+{
+	return cpus == 1;
 }
 
 uint32_t wq__pauses_for(int64_t ns)
@@ -531,7 +536,6 @@ int64_t wq__clock_coarse(void)
 void wq__lock_init(wq__lock *l)
 {
 	atomic_init(&l->word, 0);
-	l->pauses = 0;
 }
 
 void wq__lock_init_own(wq__lock *l)
@@ -581,6 +585,19 @@ void wq__lock_release(wq__lock *l)
 			tasks[i].state = READY;
 	}
 	point();
+}
+
+/* Whoever waits may go first, in every order: that is what schedules are for. */
+wq__passed wq__lock_pass(wq__lock *l)
+{
+	wq__lock_release(l);
+	return (wq__passed){.given = false};
+}
+
+void wq__lock_retake(wq__lock *l, wq__passed p)
+{
+	(void)p;
+	wq__lock_acquire(l);
 }
 
 static struct task *must_wait(const char *how)

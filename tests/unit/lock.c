@@ -1,0 +1,337 @@
+/*
+ * How the lock is passed on, what stops a thread that takes it twice, and what is done once
+ * in a process.
+ */
+#include "../support/support.h"
+
+#include "base/sync.h"
+
+#include <linux/membarrier.h>
+#include <sched.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <wq.h>
+
+/* ---- the kernel, seen from here (--wrap) ------------------------------------ */
+
+long __real_syscall(long number, ...);
+long __wrap_syscall(long number, ...);
+
+static _Atomic int nregistered, nbarriers; /* calls of membarrier(2) */
+
+long __wrap_syscall(long number, ...)
+{
+	long arg[6];
+	va_list args;
+
+	va_start(args, number);
+	for (int i = 0; i < 6; i++)
+		arg[i] = va_arg(args, long);
+	va_end(args);
+	if (number == SYS_membarrier) {
+		atomic_fetch_add(&nbarriers, 1);
+		if ((int)arg[0] == MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED)
+			atomic_fetch_add(&nregistered, 1);
+	}
+	return __real_syscall(number, arg[0], arg[1], arg[2], arg[3], arg[4], arg[5]);
+}
+
+enum { THREADS = 4, ROUNDS = 20000, AS_IT_IS = -1 };
+
+struct shared {
+	wq__lock lock;
+	long counter; /* L */
+	int inside;   /* L */
+	int wrong;    /* L */
+};
+
+static int64_t acquire_and_release(void *arg)
+{
+	struct shared *s = arg;
+
+	wq__lock_acquire(&s->lock);
+	s->wrong += s->inside++ != 0;
+	s->counter++;
+	s->inside--;
+	wq__lock_release(&s->lock);
+	return 0;
+}
+
+static int64_t count(void *arg)
+{
+	for (int i = 0; i < ROUNDS; i++)
+		acquire_and_release(arg);
+	return 0;
+}
+
+/* ---- a lock that is passed in the midst of long work ------------------------- */
+
+static void await_waiters(const wq__lock *l, unsigned n)
+{
+	while ((uint16_t)(atomic_load(&l->came) - atomic_load(&l->went)) < n)
+		sched_yield();
+}
+
+/* Whoever waits has had it when it is taken again: one each time, and in the end all. */
+static void pass_to_each(int pauses, int barrier)
+{
+	struct shared s = {.counter = 0};
+	struct actor a[THREADS];
+	uint16_t usual;
+
+	wq__lock_init(&s.lock);
+	usual = atomic_load(&wq__lock_pauses);
+	if (pauses != AS_IT_IS)
+		atomic_store(&wq__lock_pauses, (uint16_t)pauses);
+	if (barrier != AS_IT_IS)
+		s.lock.barrier = (uint8_t)barrier;
+	wq__lock_acquire(&s.lock);
+	for (int i = 0; i < THREADS; i++)
+		actor_start(&a[i], acquire_and_release, &s);
+	await_waiters(&s.lock, THREADS);
+	if (pauses == 0)
+		for (int i = 0; i < THREADS; i++)
+			actor_blocks(&a[i]);
+	for (int i = 0; i < THREADS; i++) {
+		wq__lock_retake(&s.lock, wq__lock_pass(&s.lock));
+		assert_true(s.counter > i);
+	}
+	/* Nobody waits: it is free for anybody, its last holder included. */
+	wq__lock_retake(&s.lock, wq__lock_pass(&s.lock));
+	wq__lock_release(&s.lock);
+	for (int i = 0; i < THREADS; i++)
+		actor_join(&a[i]);
+	IS(s.counter, THREADS);
+	IS(atomic_load(&s.lock.word), WQ__FREE);
+	atomic_store(&wq__lock_pauses, usual);
+}
+
+static void lock_is_passed_to_whoever_waits(void **state)
+{
+	(void)state;
+	for (int round = 0; round < 50; round++) {
+		pass_to_each(AS_IT_IS, AS_IT_IS);
+		pass_to_each(0, AS_IT_IS);
+		pass_to_each(AS_IT_IS, 0);
+		pass_to_each(0, 0);
+	}
+}
+
+/* Who passes it waits for others only, and two of them not for each other. */
+static int64_t count_and_pass(void *arg)
+{
+	struct shared *s = arg;
+
+	wq__lock_acquire(&s->lock);
+	for (int i = 0; i < ROUNDS; i++) {
+		uint16_t came = atomic_load(&s->lock.came), went = atomic_load(&s->lock.went);
+		wq__passed passed;
+
+		s->wrong += s->inside++ != 0;
+		s->counter++;
+		s->inside--;
+		passed = wq__lock_pass(&s->lock);
+		wq__lock_retake(&s->lock, passed);
+		s->wrong += came != went && !passed.given;
+		s->wrong += passed.given && atomic_load(&s->lock.went) == went;
+	}
+	wq__lock_release(&s->lock);
+	return 0;
+}
+
+static void lock_is_passed_around(void **state)
+{
+	(void)state;
+	for (int barrier = AS_IT_IS; barrier < 1; barrier++) {
+		struct shared s = {.counter = 0};
+		struct actor a[THREADS];
+
+		wq__lock_init(&s.lock);
+		if (barrier != AS_IT_IS)
+			s.lock.barrier = (uint8_t)barrier;
+		for (int i = 0; i < THREADS; i++)
+			actor_start(&a[i], i % 2 ? count : count_and_pass, &s);
+		for (int i = 0; i < THREADS; i++)
+			actor_join(&a[i]);
+		IS(s.counter, THREADS * ROUNDS);
+		IS(s.wrong, 0);
+		IS(atomic_load(&s.lock.word), WQ__FREE);
+	}
+}
+
+/* One that is owned is passed by ending that. */
+static void lock_of_an_owner_is_passed(void **state)
+{
+	struct shared s = {.counter = 0};
+	struct actor a;
+
+	(void)state;
+	wq__lock_init_own(&s.lock);
+	wq__lock_acquire(&s.lock);
+	wq__lock_retake(&s.lock, wq__lock_pass(&s.lock));
+	actor_start(&a, acquire_and_release, &s);
+	await_waiters(&s.lock, 1);
+	while (s.lock.barrier && !(atomic_load(&s.lock.owner) & WQ__SHARED))
+		sched_yield();
+	wq__lock_retake(&s.lock, wq__lock_pass(&s.lock));
+	IS(s.counter, 1);
+	wq__lock_release(&s.lock);
+	actor_join(&a);
+}
+
+/* ---- misuse, and what happens once in a process ------------------------------ */
+
+static int take_twice(void (*init)(wq__lock *l))
+{
+	int status = 0;
+	pid_t child = fork();
+
+	if (child == 0) {
+		struct shared s = {.counter = 0};
+
+		signal(SIGABRT, SIG_DFL);
+		init(&s.lock);
+		acquire_and_release(&s);
+		wq__lock_acquire(&s.lock);
+		alarm(10); /* in case it waits for itself */
+		wq__lock_acquire(&s.lock);
+		_exit(0);
+	}
+	assert_true(child > 0 && waitpid(child, &status, 0) == child);
+	return WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+}
+
+/* [REENTER] A hook that calls its own queue is stopped: in every build. */
+static void lock_is_not_taken_twice(void **state)
+{
+	(void)state;
+	IS(take_twice(wq__lock_init), SIGABRT);
+	IS(take_twice(wq__lock_init_own), SIGABRT);
+}
+
+/* With two copies of the library, one may use a lock that the other has made: its lot is the lock's. */
+static void lock_sleeps_in_its_own_lot(void **state)
+{
+	static _Atomic uint32_t other_lot;
+	struct shared s = {.counter = 0};
+	struct actor a[THREADS];
+	uint32_t before[WQ__LOT_PLACES];
+
+	(void)state;
+	wq__lock_init(&s.lock);
+	s.lock.place = &other_lot;
+	for (int i = 0; i < WQ__LOT_PLACES; i++)
+		before[i] = atomic_load(&wq__lot[i].place);
+	wq__lock_acquire(&s.lock);
+	for (int i = 0; i < THREADS; i++)
+		actor_start(&a[i], acquire_and_release, &s);
+	for (int i = 0; i < THREADS; i++)
+		actor_blocks(&a[i]);
+	wq__lock_release(&s.lock);
+	for (int i = 0; i < THREADS; i++)
+		actor_join(&a[i]);
+	for (int i = 0; i < WQ__LOT_PLACES; i++)
+		IS(atomic_load(&wq__lot[i].place), before[i]);
+	assert_true(atomic_load(&other_lot) >= 2);
+}
+
+static int64_t make_queues(void *arg)
+{
+	int64_t before = atomic_load(&nbarriers);
+
+	(void)arg;
+	for (int i = 0; i < 3; i++) {
+		wq *q;
+
+		IS(wq_new(&q, NULL), WQ_OK);
+		IS(wq_free(q), 0);
+	}
+	return atomic_load(&nbarriers) - before;
+}
+
+/* To register beside other threads takes milliseconds: it is done when the library is loaded. */
+static void a_queue_is_made_without_the_kernel(void **state)
+{
+	struct actor a;
+
+	(void)state;
+	IS(atomic_load(&nregistered), 1);
+	actor_start(&a, make_queues, NULL);
+	actor_join(&a);
+	actor_start(&a, make_queues, NULL);
+	IS(actor_join(&a), 0);
+	IS(atomic_load(&nregistered), 1);
+}
+
+static int64_t is_there_one_cpu(void *arg)
+{
+	if (arg && sched_setaffinity(0, sizeof(cpu_set_t), arg) != 0)
+		return -1;
+	return wq__one_cpu();
+}
+
+static int64_t ask_about_cpus(cpu_set_t *set)
+{
+	struct actor a;
+
+	actor_start(&a, is_there_one_cpu, set);
+	return actor_join(&a);
+}
+
+/* In a process of its own, in which a thread bound to one CPU makes the first lock. */
+static int bound_to_one_cpu(void)
+{
+	cpu_set_t all, first_cpu;
+	wq__lock l;
+
+	if (sched_getaffinity(0, sizeof all, &all) != 0 || CPU_COUNT(&all) < 2)
+		return 77;
+	CPU_ZERO(&first_cpu);
+	for (size_t cpu = 0; CPU_COUNT(&first_cpu) == 0; cpu++)
+		if (CPU_ISSET(cpu, &all))
+			CPU_SET(cpu, &first_cpu);
+	if (is_there_one_cpu(&first_cpu) < 0)
+		return 77;
+	wq__lock_init(&l);
+	if (is_there_one_cpu(NULL) != 1 || ask_about_cpus(&first_cpu) != 1)
+		return 1; /* polling would keep the others from running */
+	if (ask_about_cpus(&all) != 0)
+		return 2; /* that one may run beside them */
+	return is_there_one_cpu(NULL) == 0 ? 0 : 3;
+}
+
+static void a_bound_creator_binds_nobody_else(void **state)
+{
+	char *argv[] = {(char *)(uintptr_t) "bound", NULL};
+	char *envp[] = {(char *)(uintptr_t) "WQ_TEST_BOUND=1", NULL};
+	int status = -1;
+	pid_t child;
+
+	(void)state;
+	IS(posix_spawn(&child, "/proc/self/exe", NULL, NULL, argv, envp), 0);
+	assert_true(waitpid(child, &status, 0) == child && WIFEXITED(status));
+	if (WEXITSTATUS(status) == 77)
+		skip();
+	IS(WEXITSTATUS(status), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(a_queue_is_made_without_the_kernel),
+	    cmocka_unit_test(lock_is_passed_to_whoever_waits),
+	    cmocka_unit_test(lock_is_passed_around),
+	    cmocka_unit_test(lock_of_an_owner_is_passed),
+	    cmocka_unit_test(lock_is_not_taken_twice),
+	    cmocka_unit_test(lock_sleeps_in_its_own_lot),
+	    cmocka_unit_test(a_bound_creator_binds_nobody_else),
+	};
+
+	if (getenv("WQ_TEST_BOUND"))
+		return bound_to_one_cpu();
+	return cmocka_run_group_tests_name("lock", tests, NULL, NULL);
+}
