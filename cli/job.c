@@ -11,8 +11,11 @@
 #include "cli/find.h"
 #include "cli/words.h"
 
-#define LOOK_AGAIN (20 * WQ_MILLISECOND) /* at a group of which nobody tells us */
-#define GIVE_UP WQ_SECOND                /* on what does not go even when killed */
+/* At a group of which nobody tells us: at first so soon, then each time twice as long. */
+#define LOOK_FIRST WQ_MILLISECOND
+#define LOOK_LAST (20 * WQ_MILLISECOND)
+#define LEAVE (500 * WQ_MILLISECOND) /* so long have those who want to leave the group */
+#define GIVE_UP WQ_SECOND            /* on what does not go even when killed */
 
 /* ---- the command --------------------------------------------------------- */
 
@@ -226,10 +229,24 @@ static void signal_group(const struct job *j, int signal)
 		kill(-j->pid, SIGCONT);
 }
 
+/* What is left of a group has no more time than that. */
+static void hurry(struct run *r, struct job *j, int64_t grace_ns)
+{
+	if (r->now_ns + grace_ns < j->kill_ns)
+		j->kill_ns = r->now_ns + grace_ns;
+	if (!j->terminated)
+		j->term_ns = r->now_ns;
+	j->next_ns = r->now_ns;
+}
+
 void job_terminate(struct run *r, struct job *j, int64_t grace_ns)
 {
 	int64_t next = r->now_ns + grace_ns;
 
+	if (j->state == JOB_LEAVING) {
+		hurry(r, j, grace_ns);
+		return;
+	}
 	if (grace_ns <= 0) {
 		signal_group(j, SIGKILL);
 		j->terminated = j->killed = true;
@@ -252,8 +269,6 @@ void job_terminate_all(struct run *r, int64_t grace_ns)
 			continue;
 		if (j->state == JOB_RUNNING)
 			j->stopped = true;
-		else if (r->now_ns + grace_ns < j->kill_ns)
-			j->kill_ns = r->now_ns + grace_ns;
 		if (!j->killed)
 			job_terminate(r, j, grace_ns);
 	}
@@ -307,18 +322,21 @@ static void look_at_group(struct run *r, struct job *j)
 static void command_ended(struct run *r, struct job *j)
 {
 	j->ended_ns = wq_now(r->q);
-	/* While it is not waited for, no other group can have its number. */
-	signal_group(j, SIGTERM);
+	/* By us: then nobody of its group has reason to stay. While it is not waited for, no other
+	 * group can have its number; afterwards, as long as somebody is in it. */
+	if (j->terminated)
+		signal_group(j, SIGTERM);
 	if (waitpid(j->pid, &j->status, 0) < 0)
 		j->status = 0;
 	j->state = JOB_LEAVING;
-	j->terminated = true;
 	j->killed = false;
-	j->kill_ns = j->ended_ns + r->opt->kill_after_ns;
+	j->term_ns = j->ended_ns + (j->terminated ? 0 : LEAVE);
+	j->kill_ns = j->term_ns + r->opt->kill_after_ns;
 	/* Ended by us: the rest of its group has no more time than it had. */
 	if (j->stopped && j->next_ns < j->kill_ns)
 		j->kill_ns = j->next_ns;
-	j->next_ns = r->now_ns + LOOK_AGAIN;
+	j->look_ns = LOOK_FIRST;
+	j->next_ns = r->now_ns + j->look_ns;
 	look_at_group(r, j);
 }
 
@@ -349,16 +367,24 @@ void job_reap(struct run *r)
 			look_at_group(r, r->job[i]);
 }
 
-/* The group of a command that has ended is asked to go, killed, and given up, in this order. */
+/*
+ * The group of a command that has ended is waited for, asked to go, killed, and given up, in this
+ * order.
+ */
 static void leaving_due(struct run *r, struct job *j)
 {
+	if (r->now_ns >= j->term_ns && !j->terminated) {
+		signal_group(j, SIGTERM);
+		j->terminated = true;
+	}
 	if (r->now_ns >= j->kill_ns && !j->killed) {
 		if (!r->opt->quiet)
 			say("%s: what the command left behind is killed", job_shown(j));
 		signal_group(j, SIGKILL);
 		j->killed = true;
 	}
-	j->next_ns = r->now_ns + LOOK_AGAIN;
+	j->look_ns = j->look_ns * 2 < LOOK_LAST ? j->look_ns * 2 : LOOK_LAST;
+	j->next_ns = r->now_ns + j->look_ns;
 	if (j->killed && r->now_ns >= j->kill_ns + GIVE_UP) {
 		say("%s: a process of the command's group %d cannot be ended; it is left alone",
 		    job_shown(j), (int)j->pid);

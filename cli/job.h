@@ -2,8 +2,10 @@
  * Commands: one for each worker at a time, in a process group of its own.
  *
  *   RUNNING   the command has not ended
- *   LEAVING   it has, but others of its group have not: they are asked to end, and the key is
- *             held until they have. Who wants to outlive the command leaves its group (setsid)
+ *   LEAVING   it has, but others of its group have not. They have half a second to leave it, by
+ *             setsid(2): `setsid COMMAND &` starts a process that is to outlive the command, and
+ *             the shell may end before that process has left. Then they are terminated, and the
+ *             key is held until they are gone
  */
 #ifndef CLI_JOB_H
 #define CLI_JOB_H
@@ -35,7 +37,9 @@ struct job {
 	int status; /* as waitpid() tells it */
 	int64_t began_ns, ended_ns;
 	int64_t next_ns; /* when something is to be done about it; WQ_NEVER */
+	int64_t term_ns; /* LEAVING: when who is left is terminated */
 	int64_t kill_ns; /* LEAVING: when who is left is killed */
+	int64_t look_ns; /* LEAVING: between two looks */
 	bool terminated; /* SIGTERM was sent */
 	bool killed;     /* SIGKILL was sent */
 	bool timed_out;

@@ -96,25 +96,62 @@ void text_json(struct text *t, const void *bytes, size_t n)
 	text_str(t, "\"");
 }
 
+/* How many bytes of it a terminal shows as a character; 0: none of that. */
+static size_t visible(const unsigned char *p, size_t n)
+{
+	size_t len = wq__utf8(p, n);
+
+	/* U+0080 to U+009F are control characters, too. */
+	return *p < 0x20 || *p == 0x7f || (len > 0 && p[0] == 0xc2 && p[1] < 0xa0) ? 0 : len;
+}
+
 void text_visible(struct text *t, const void *bytes, size_t n, size_t max)
 {
 	const unsigned char *p = bytes;
 	size_t end = t->n + max;
 
 	for (size_t len; n > 0; p += len, n -= len) {
-		len = wq__utf8(p, n);
+		len = visible(p, n);
 		if (t->n + (len > 0 ? len : 4) > end) {
 			text_str(t, "...");
 			return;
 		}
-		/* U+0080 to U+009F are control characters, too. */
-		if (len == 0 || *p < 0x20 || *p == 0x7f || (p[0] == 0xc2 && p[1] < 0xa0)) {
+		if (len == 0) {
 			text_print(t, "\\x%02x", *p);
 			len = 1;
 		} else {
 			text_add(t, p, len);
 		}
 	}
+}
+
+/* $'...', with what cannot be seen in octal: it is of three digits, whatever follows. */
+static void quote_invisible(struct text *t, const char *word)
+{
+	size_t n = strlen(word);
+
+	text_str(t, "$'");
+	for (size_t len; n > 0; word += len, n -= len) {
+		len = visible((const unsigned char *)word, n);
+		if (len == 0) {
+			text_print(t, "\\%03o", (unsigned char)*word);
+			len = 1;
+		} else {
+			if (*word == '\'' || *word == '\\')
+				text_str(t, "\\");
+			text_add(t, word, len);
+		}
+	}
+	text_str(t, "'");
+}
+
+static bool is_visible(const char *word)
+{
+	size_t n = strlen(word), len = 1;
+
+	for (; n > 0 && len > 0; word += len, n -= len)
+		len = visible((const unsigned char *)word, n);
+	return len > 0;
 }
 
 void text_quoted(struct text *t, const char *word)
@@ -126,6 +163,10 @@ void text_quoted(struct text *t, const char *word)
 
 	if (*word != '\0' && !assigns && strspn(word, plain) == strlen(word)) {
 		text_str(t, word);
+		return;
+	}
+	if (!is_visible(word)) {
+		quote_invisible(t, word);
 		return;
 	}
 	text_str(t, "'");

@@ -26,7 +26,7 @@ void text_release(struct text *t);
 void text_json(struct text *t, const void *bytes, size_t n);
 /* For people: control characters and what is no UTF-8 as \x1b. At most `max` bytes of it, then "...". */
 void text_visible(struct text *t, const void *bytes, size_t n, size_t max);
-/* As a word for a shell. */
+/* As a word for a shell, with nothing in it that a terminal would obey. */
 void text_quoted(struct text *t, const char *word);
 /* 1.5s, 2m03s: short, for people. */
 void text_span(struct text *t, int64_t ns);

@@ -1,5 +1,7 @@
 """What outlives what: commands and the run, and what a command leaves behind."""
 import os
+import re
+import shlex
 import signal
 import uuid
 from pathlib import Path
@@ -80,6 +82,48 @@ class Killed(Outlive):
                     input="a\n")
         self.assertEqual(p.returncode, 0, p.stderr)
         self.assertEqual(len(self.there()), 1)
+
+
+class Detached(Outlive):
+    """What wq(1) says about processes that are to outlive their command."""
+
+    def manual(self):
+        """The command line that wq(1) shows for it."""
+        text = (Path(__file__).parents[2] / "man/wq.1").read_text()
+        line, = re.findall(r"^wq run -- (sh -c 'setsid .*)$", text, re.M)
+        return shlex.split(line)
+
+    def test_as_the_manual_says(self):
+        self.script("server", 'exec sleep 1000')
+        for jobs in ("-j1", "-j4"):
+            p = self.wq("run", jobs, "--", *self.manual(), input="\n".join(map(str, range(10))))
+            self.assertEqual((p.returncode, p.stdout, p.stderr), (0, b"", b""))
+            self.assertEqual(len(self.there()), 10)
+            self.end_all()
+            self.until(lambda: not self.there(), "their end")
+
+    def test_setsid_forks(self):
+        p = self.wq("run", "--", "setsid", "-f", "sleep", "1000", input="1000\n1001\n")
+        self.assertEqual((p.returncode, p.stderr), (0, b""))
+        self.assertEqual(len(self.there()), 2)
+
+    def test_who_stays_is_terminated(self):
+        p = self.wq("run", "--kill-after=1h", "--", "sh", "-c", "sleep 1000 & sleep 1000 & echo $!", input="a\n")
+        self.assertEqual((p.returncode, p.stderr), (0, b""))
+        self.assertEqual(self.there(), [])
+
+    def test_who_stays_has_no_time_if_the_run_stops(self):
+        """The second signal ends what lingers, too."""
+        p = self.start("run", "--", "sh", "-c",
+                       "sh -c 'trap \"echo ended >ended; exit\" TERM; touch up; while :; do sleep .01; done' &"
+                       "while [ ! -e up ]; do :; done; sleep 1000")
+        self.give(p, "a")
+        self.until_file("up")
+        for said in (b"stopping", b"terminating"):
+            p.terminate()
+            self.assertIn(said, p.stderr.readline())
+        self.assertEqual(p.wait(rig.PATIENCE), 75)
+        self.assertEqual((self.lines("ended"), self.there()), (["ended"], []))
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ import os
 import re
 import socket
 import subprocess
+import unicodedata
 import urllib.request
 
 import rig
@@ -297,9 +298,21 @@ class DryRun(Case):
         p = self.wq("run", "-0", "--dry-run", "--", "printf", "%s\\0", "", "{}", "x{}", "{#}{%}",
                     input=b"\0".join(odd))
         self.assertEqual((p.returncode, p.stderr), (0, b""))
-        again = subprocess.run(["sh"], input=p.stdout, capture_output=True, cwd=self.dir, check=True)
+        again = subprocess.run(["bash"], input=p.stdout, capture_output=True, cwd=self.dir, check=True)
         wanted = b"".join(b"\0" + k + b"\0x" + k + b"\x0011\0" for k in odd)
         self.assertEqual(again.stdout, wanted)
+
+    def test_nothing_that_a_terminal_would_obey(self):
+        keys = {b"\x1b[2J", b"a\rb", b"\x7f", b"\xc2\x9b2J", b"'\x1b'7\\", b"\x1b7", b"\xc3\xa4\x07", b"\xff\xc3"}
+        while len(keys) < 500:
+            keys.add(bytes(self.random.choice(b"\x01\x1b\n\r'\\a7\"$\xc2\x9b\xc3\xa4\xff") for _ in range(4)))
+        p = self.wq("run", "-0", "--dry-run", "--", "printf", "%s\\0", input=b"\0".join(keys))
+        self.assertEqual((p.returncode, p.stderr), (0, b""))
+        lines = p.stdout.decode().splitlines()
+        self.assertEqual(len(lines), 500)
+        self.assertEqual([c for c in p.stdout.decode() if c != "\n" and unicodedata.category(c) == "Cc"], [])
+        again = subprocess.run(["bash"], input=p.stdout, capture_output=True, cwd=self.dir, check=True)
+        self.assertEqual(set(again.stdout.split(b"\0")[:-1]), keys)
 
     def test_a_command_that_looks_like_an_assignment(self):
         self.script("a=b", "echo run")
