@@ -58,6 +58,7 @@ static const struct {
      "\n"
      "Commands\n"
      "  -j, --jobs=N              commands at once (as many as there are CPUs)\n"
+     "  -n, --max-args=N          give up to N keys to one command (1)\n"
      "      --timeout=TIME        terminate a command that runs for longer; that is a failure\n"
      "      --kill-after=TIME     kill it if that does not help (5s)\n"
      "      --command-wait=TIME   wait for a command that cannot be executed any more (30s)\n"

@@ -84,24 +84,6 @@ static bool token(struct run *r)
 	return r->start_at_ns <= r->now_ns;
 }
 
-static void hold(struct run *r, struct job *j, const wq_item *item)
-{
-	struct held *h;
-
-	if (j->nheld == j->room) {
-		j->room = j->room * 2 + 1;
-		j->held = grow(j->held, j->room * sizeof *j->held);
-		memset(j->held + j->nheld, 0, (j->room - j->nheld) * sizeof *j->held);
-	}
-	h = &j->held[j->nheld++];
-	h->item = *item;
-	h->key = grow(h->key, item->len + 1);
-	memcpy(h->key, item->key, item->len + 1);
-	h->len = item->len;
-	h->queued_ns = r->now_ns > item->added_ns ? r->now_ns - item->added_ns : 0;
-	h->cancelled = false;
-}
-
 static void print_words(struct run *r, struct job *j)
 {
 	struct text line = {0};
@@ -151,6 +133,11 @@ static void start(struct run *r, struct job *j)
 	j->began_ns = r->now_ns;
 	j->next_ns = r->opt->timeout_ns > 0 ? r->now_ns + r->opt->timeout_ns : WQ_NEVER;
 	error = r->opt->dry_run ? 0 : spawn(r, j);
+	for (; error == E2BIG && j->nheld > 1; error = spawn(r, j))
+		hold_fewer(r, j);
+	/* One key is too long, then, and says nothing about others. */
+	if (error == E2BIG)
+		r->args_max = SIZE_MAX;
 	if (error != 0 && !settle_is_own(r, j, error)) {
 		postpone(r, j, error);
 		return;
@@ -173,13 +160,10 @@ void job_start_all(struct run *r)
 		r->stall = (struct stall){0};
 	while (may_start(r) && !stall_holds(r) && wq_len(r->q) > 0 && token(r)) {
 		struct job *j = free_worker(r);
-		wq_item item;
 
-		if (!j || wq_try_get(r->q, &item) != WQ_OK)
+		if (!j || !hold_keys(r, j))
 			return;
 		r->start_at_ns = 0;
-		j->nheld = 0;
-		hold(r, j, &item);
 		start(r, j);
 	}
 }

@@ -74,6 +74,13 @@ const char *job_shown(const struct job *j);
 bool job_set_rate(struct run *r, double rate, int burst);
 void job_release(struct run *r);
 
+/* ---- hold.c ---- */
+
+/* Take keys for one command; false: there are none. */
+bool hold_keys(struct run *r, struct job *j);
+/* They are too long for one: keep half of them, and take no more than that from now on. */
+void hold_fewer(struct run *r, struct job *j);
+
 /* ---- spawn.c ---- */
 
 /* Start the command for the job's key: 0, an errno, or -errno if its results have no place. */

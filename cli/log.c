@@ -81,7 +81,10 @@ static void describe(struct text *t, const struct job *j, const struct held *h)
 		text_str(t, ",\"timed_out\":true");
 	seconds(t, "queue_s", h->queued_ns);
 	seconds(t, "run_s", j->ended_ns - j->began_ns);
-	text_print(t, ",\"merged\":%u,\"worker\":%u}\n", h->merged, j->worker);
+	text_print(t, ",\"merged\":%u,\"worker\":%u", h->merged, j->worker);
+	if (j->nheld > 1)
+		text_print(t, ",\"keys\":%u", j->nheld);
+	text_str(t, "}\n");
 }
 
 void log_attempt(struct run *r, const struct job *j, const struct held *h)

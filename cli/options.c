@@ -13,6 +13,7 @@
 #include "base/utf8.h"
 #include "cli/parse.h"
 #include "cli/say.h"
+#include "cli/words.h"
 
 enum {
 	BACKOFF = 256,
@@ -63,6 +64,7 @@ static const struct option longs[] = {
     {"leftover", required_argument, NULL, LEFTOVER},
     {"line-buffer", no_argument, NULL, LINE_BUFFER},
     {"log", required_argument, NULL, LOG},
+    {"max-args", required_argument, NULL, 'n'},
     {"max-queue", required_argument, NULL, MAX_QUEUE},
     {"max-wait", required_argument, NULL, MAX_WAIT},
     {"metrics-file", required_argument, NULL, METRICS_FILE},
@@ -227,6 +229,10 @@ static int take(struct options *o, int c, char *arg)
 		rc = count("jobs", arg, WQ_WORKERS_MAX, &n);
 		o->jobs = (uint32_t)n;
 		break;
+	case 'n':
+		rc = count("max-args", arg, INT_MAX, &n);
+		o->max_args = (uint32_t)n;
+		break;
 	case 'q':
 		o->quiet = true;
 		break;
@@ -377,6 +383,12 @@ static int check(struct options *o, int ncommand)
 		return usage("run",
 		             "--results puts output into files: neither --tag nor --line-buffer "
 		             "goes with it");
+	if (o->max_args > 1 && (o->results || o->tag))
+		return usage("run", "--max-args: several keys have one output: neither --results "
+		                    "nor --tag goes with it");
+	if (o->max_args > 1 && words_vary(o->command[0]))
+		return usage("run", "--max-args: %s: the command's name cannot depend on its keys",
+		             shown(o->command[0], strlen(o->command[0])));
 	if (shared_file(o))
 		return usage("run", "%s is given twice: each option wants a file of its own",
 		             shown(shared_file(o), strlen(shared_file(o))));
@@ -418,6 +430,7 @@ int options_parse(struct options *o, int argc, char **argv)
 	    .delimiter = '\n',
 	    .max_queue = 100000,
 	    .jobs = cpus(),
+	    .max_args = 1,
 	    .kill_after_ns = 5 * WQ_SECOND,
 	    .command_wait_ns = 30 * WQ_SECOND,
 	    .max_attempts = 4,
@@ -430,7 +443,7 @@ int options_parse(struct options *o, int argc, char **argv)
 	opterr = 0;
 	for (;;) {
 		int at = optind;
-		int c = getopt_long(argc, argv, "+:0a:d:hj:qv", longs, NULL);
+		int c = getopt_long(argc, argv, "+:0a:d:hj:n:qv", longs, NULL);
 		int rc;
 
 		if (c < 0)

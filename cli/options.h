@@ -23,6 +23,7 @@ struct options {
 	/* what is run */
 	char **command; /* ends with NULL */
 	uint32_t jobs;
+	uint32_t max_args; /* keys of one command; 1 at least */
 	bool dry_run;
 	int64_t timeout_ns; /* 0: none */
 	int64_t kill_after_ns;

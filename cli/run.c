@@ -270,6 +270,7 @@ int run_main(int argc, char **argv)
 	struct options options;
 	struct run run = {
 	    .opt = &options,
+	    .args_max = SIZE_MAX,
 	    .dead_fd = -1,
 	    .leftover = {.fd = -1},
 	    .metrics = {.fd = -1},

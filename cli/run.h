@@ -74,6 +74,7 @@ struct run {
 	uint32_t workers; /* wanted */
 	uint32_t running; /* commands */
 	uint32_t held;    /* keys that they work on */
+	size_t args_max;  /* bytes of keys that one command can be given, as far as is known */
 	bool paused;
 	struct stall stall;  /* no command can be executed for now */
 	bool executed;       /* one was */

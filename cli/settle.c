@@ -4,7 +4,7 @@
  *   the command                              | the key
  *   -----------------------------------------+-------------------------------------------
  *   exit 0                                   | done; once more if it was given meanwhile
- *   exit 100                                 | dead
+ *   exit 100, and it had one key             | dead
  *   any other exit, a signal, a time-out     | again later; dead after the last attempt
  *   ended by us, because the run stops       | back to the head of the line: left over
  *   ended by us, and the key was cancelled   | cancelled
@@ -142,9 +142,9 @@ static void release(struct run *r, struct job *j)
 
 static void settle_one(struct run *r, const struct job *j, struct held *h, bool success)
 {
-	/* Who was taken back while it ran cannot die any more. */
-	bool for_good =
-	    WIFEXITED(j->status) && WEXITSTATUS(j->status) == EXIT_PERMANENT && !h->cancelled;
+	/* One of several tells nothing about the others. Who was taken back cannot die any more. */
+	bool for_good = WIFEXITED(j->status) && WEXITSTATUS(j->status) == EXIT_PERMANENT &&
+	                j->nheld == 1 && !h->cancelled;
 
 	if (success)
 		h->outcome = done(r, h);

@@ -39,8 +39,9 @@ void spawn_words(struct run *r, struct job *j)
 /* What the service manager told us is not for them. */
 static bool is_private(const char *variable)
 {
-	static const char *const names[] = {"WQ_KEY=",        "WQ_ATTEMPT=",   "WQ_WORKER=",
-	                                    "NOTIFY_SOCKET=", "WATCHDOG_PID=", "WATCHDOG_USEC="};
+	static const char *const names[] = {"WQ_KEY=",       "WQ_KEYS=",       "WQ_ATTEMPT=",
+	                                    "WQ_WORKER=",    "NOTIFY_SOCKET=", "WATCHDOG_PID=",
+	                                    "WATCHDOG_USEC="};
 
 	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
 		if (strncmp(variable, names[i], strlen(names[i])) == 0)
@@ -49,11 +50,17 @@ static bool is_private(const char *variable)
 }
 
 /* The first three are this attempt's; the others stay. */
-static void environment(struct job *j)
+static void environment(const struct run *r, struct job *j)
 {
 	j->env.n = 0;
-	text_str(&j->env, "WQ_KEY=");
-	text_add(&j->env, j->held[0].key, j->held[0].len + 1);
+	/* One of several would be taken for the only one. */
+	if (r->opt->max_args > 1) {
+		text_print(&j->env, "WQ_KEYS=%u", j->nheld);
+		text_add(&j->env, "", 1);
+	} else {
+		text_str(&j->env, "WQ_KEY=");
+		text_add(&j->env, j->held[0].key, j->held[0].len + 1);
+	}
 	text_print(&j->env, "WQ_ATTEMPT=%u", j->held[0].item.attempts);
 	text_add(&j->env, "", 1);
 	text_print(&j->env, "WQ_WORKER=%u", j->worker);
@@ -128,7 +135,7 @@ int spawn(struct run *r, struct job *j)
 	int fd[2] = {-1, -1}, rc;
 
 	spawn_words(r, j);
-	environment(j);
+	environment(r, j);
 	j->captured = !r->opt->results;
 	rc = j->captured ? capture_both(r, j, fd) : results_open(r, j, fd);
 	j->unkept = rc != 0 && !j->captured;

@@ -35,8 +35,8 @@ _wq_value() {
 	--on-term) _wq_reply "finish drain" ;;
 	--retries) _wq_reply "forever 0 1 3 10" ;;
 	--state) _wq_reply "queued running waiting dead" ;;
-	-d | --delimiter | --max-queue | -j | --jobs | --timeout | --kill-after | --rate | --burst | --backoff | --debounce | \
-		--command-wait | --max-wait | --http | --name | --grace | --after | --interval | --limit) ;;
+	-d | --delimiter | --max-queue | -j | --jobs | -n | --max-args | --timeout | --kill-after | --rate | --burst | \
+		--backoff | --debounce | --command-wait | --max-wait | --http | --name | --grace | --after | --interval | --limit) ;;
 	*) return 1 ;;
 	esac
 }
@@ -51,7 +51,7 @@ _wq_run() {
 			((i++))
 			break
 			;;
-		-[adj] | --*)
+		-[adjn] | --*)
 			if [[ ${COMP_WORDS[i + 1]} == = ]]; then
 				((i += 2))
 			elif _wq_takes_value "$word"; then
@@ -75,8 +75,8 @@ _wq_run() {
 	fi
 	_wq_value "$option" && return
 	if [[ $cur == -* ]]; then
-		_wq_reply "-0 --null -d --delimiter= -a --arg-file= --max-queue= --socket= -j --jobs= --timeout= --kill-after=
-			--command-wait= --rate= --burst= --dry-run --retries= --backoff= --jitter --jitter=
+		_wq_reply "-0 --null -d --delimiter= -a --arg-file= --max-queue= --socket= -j --jobs=
+			-n --max-args= --timeout= --kill-after= --command-wait= --rate= --burst= --dry-run --retries= --backoff= --jitter --jitter=
 			--halt= --dead= --debounce= --max-wait= --tag
 			--line-buffer --results= --log= --summary --no-progress -q --quiet -v --verbose -h --help --http=
 			--metrics-file= --name= --on-term= --grace= --leftover="
@@ -88,9 +88,9 @@ _wq_run() {
 # Of the options of `wq run`, does it take the next word?
 _wq_takes_value() {
 	case $1 in
-	-a | -d | -j | --arg-file | --backoff | --burst | --dead | --debounce | --delimiter | --grace | --halt | --http | --jobs | \
-		--command-wait | --kill-after | --leftover | --log | --max-queue | --max-wait | --metrics-file | --name | --on-term | --rate | \
-		--results | --retries | --socket | --timeout) ;;
+	-a | -d | -j | -n | --arg-file | --backoff | --burst | --dead | --debounce | --delimiter | --grace | --halt | --http | --jobs | \
+		--command-wait | --kill-after | --leftover | --log | --max-args | --max-queue | --max-wait | --metrics-file | \
+		--name | --on-term | --rate | --results | --retries | --socket | --timeout) ;;
 	*) return 1 ;;
 	esac
 }

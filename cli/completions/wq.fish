@@ -12,8 +12,8 @@ function __wq_options
     contains -- -- $words; and return 1
     while test (count $words) -gt 0
         switch $words[1]
-            case -a -d -j --arg-file --backoff --burst --dead --debounce --delimiter --grace --halt --http --jobs --kill-after --command-wait \
-                    --leftover --log --max-queue --max-wait --metrics-file --name --on-term --rate --results --retries \
+            case -a -d -j -n --arg-file --backoff --burst --dead --debounce --delimiter --grace --halt --http --jobs --kill-after --command-wait \
+                    --leftover --log --max-args --max-queue --max-wait --metrics-file --name --on-term --rate --results --retries \
                     --socket --timeout
                 set -e words[1]
             case '-*'
@@ -47,6 +47,7 @@ complete -c wq -n __wq_options -s a -l arg-file -r -F -d 'Read keys from this fi
 complete -c wq -n __wq_options -l max-queue -x -d 'Read no more while so many keys are there'
 complete -c wq -n __wq_options -l socket -r -F -d 'Take keys and orders from other processes'
 complete -c wq -n __wq_options -s j -l jobs -x -d 'Commands at once'
+complete -c wq -n __wq_options -s n -l max-args -x -d 'Keys of one command'
 complete -c wq -n __wq_options -l timeout -x -d 'Terminate a command that runs for longer'
 complete -c wq -n __wq_options -l command-wait -x -d 'How long a command that cannot be executed is waited for'
 complete -c wq -n __wq_options -l kill-after -x -d 'Kill it if that does not help'

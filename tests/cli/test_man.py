@@ -62,6 +62,8 @@ class Page(Case):
         self.fifo("fifo")
         p = self.wq("run", "--log=log", "--retries=0", "--timeout=1ms", "--", "cat", "{}", input="fifo\n")
         self.assertEqual(p.returncode, 123)
+        (self.dir / "two").write_text("a\nb\n")
+        self.assertEqual(self.wq("run", "--log=log", "-n2", "-atwo", "--", "true").returncode, 0)
         fields = set()
         for line in self.lines("log"):
             fields |= set(json.loads(line))
@@ -78,6 +80,9 @@ class Page(Case):
         for name in set(re.findall(r'getenv\("(\w+)"\)', "".join(p.read_text() for p in (ROOT / "cli").glob("*.c")))):
             self.assertIn(name, text)
         p = self.wq("run", "--", "sh", "-c", "env", input="a\n")
+        for name in re.findall(rb"^(WQ_\w+)=", p.stdout, re.M):
+            self.assertIn(f".It Ev {name.decode()}\n", text)
+        p = self.wq("run", "-n2", "--", "sh", "-c", "env", input="a\n")
         for name in re.findall(rb"^(WQ_\w+)=", p.stdout, re.M):
             self.assertIn(f".It Ev {name.decode()}\n", text)
 
