@@ -1,0 +1,223 @@
+/*
+ * Long work lets others in. Every call that needs several holds of the lock gives it to a
+ * thread that waits, at each release but the last: a bystander waits for one hold, however
+ * long the call takes.
+ *
+ * No race is waited for. The queue believes that somebody waits for its lock, and each
+ * release calls wq__lock_wake(), which the linker replaces (--wrap): there the lock is seen to
+ * be given, and is taken and released in the place of the one who waits.
+ */
+#include "../support/support.h"
+
+#include "queue/memory.h"
+
+#include <wq/metrics.h>
+#include <wq/snapshot.h>
+
+void __real_wq__lock_wake(_Atomic uint32_t *place);
+void __wrap_wq__lock_wake(_Atomic uint32_t *place);
+
+enum { MANY = 3000 };
+
+static struct fixture f;
+static wq__lock *lock;
+static bool watching;
+static int given, released;
+static wq_item items[MANY];
+static wq_key keys[MANY];
+static uint32_t numbers[MANY];
+
+static void somebody_waits(void)
+{
+	atomic_store(&lock->came, (uint16_t)(atomic_load(&lock->went) + 1));
+	atomic_fetch_or(lock->place, 1);
+}
+
+void __wrap_wq__lock_wake(_Atomic uint32_t *place)
+{
+	if (!watching) {
+		__real_wq__lock_wake(place);
+		return;
+	}
+	if (atomic_load(&lock->word) == WQ__GIVEN) {
+		given++;
+		atomic_fetch_add(&lock->went, 1);
+		atomic_store(&lock->word, WQ__FREE);
+	} else {
+		released++;
+	}
+	somebody_waits();
+}
+
+static int64_t use(void *arg)
+{
+	(void)arg;
+	return wq_len(f.q);
+}
+
+/* A queue that two threads have used; `n` keys wait, and are due as soon as it is said. */
+static void open_with(int n)
+{
+	struct actor a;
+	wq_item it;
+
+	fixture_open(&f, NULL);
+	IS(wq_add_str(f.q, "first"), WQ_QUEUED);
+	get_is(f.q, &it, "first");
+	lock = &((struct wq__memory *)(uintptr_t)it.owner)->lock;
+	IS(wq_done(f.q, &it), WQ_OK);
+	actor_start(&a, use, NULL);
+	actor_join(&a);
+	for (uint32_t i = 0; i < MANY; i++) {
+		numbers[i] = i;
+		keys[i] = (wq_key){&numbers[i], sizeof numbers[i]};
+		if (i < (uint32_t)n)
+			IS(wq_add_at(f.q, &i, sizeof i, START_NS + 1 + i), WQ_WAITING);
+	}
+	given = released = 0;
+}
+
+static void watch(void)
+{
+	somebody_waits();
+	watching = true;
+}
+
+/* At least so many times it was given, and released once, at the end. */
+static void was_given(int times)
+{
+	watching = false;
+	atomic_store(&lock->came, atomic_load(&lock->went));
+	assert_true(given >= times);
+	IS(released, 1);
+	given = released = 0;
+}
+
+static void all_due(void)
+{
+	wq_manual_clock_advance(f.mc, MANY + 1);
+}
+
+static void close_it(void)
+{
+	wq_item it;
+
+	IS(wq_shutdown(f.q), WQ_OK);
+	while (wq_try_get(f.q, &it) == WQ_OK)
+		wq_done(f.q, &it);
+	fixture_close(&f, 0);
+}
+
+/* ---- what comes due ----------------------------------------------------------- */
+
+enum { HOLDS = MANY / 1000 };
+
+#define AMID_A_BURST(name, answer, call)                                                           \
+	static void name(void **state)                                                             \
+	{                                                                                          \
+		(void)state;                                                                       \
+		open_with(MANY);                                                                   \
+		all_due();                                                                         \
+		watch();                                                                           \
+		IS(call, answer);                                                                  \
+		was_given(HOLDS);                                                                  \
+		close_it();                                                                        \
+	}
+
+AMID_A_BURST(len_yields, MANY, wq_len(f.q))
+AMID_A_BURST(state_yields, WQ_STATE_QUEUED, wq_state(f.q, &numbers[0], sizeof numbers[0]))
+AMID_A_BURST(snapshot_yields, WQ_OK, wq_look(f.q, &(wq_snapshot){0}))
+AMID_A_BURST(cancel_yields, WQ_STATE_QUEUED, wq_cancel(f.q, &numbers[0], sizeof numbers[0]))
+AMID_A_BURST(reschedule_yields, WQ_ENOTFOUND, wq_reschedule(f.q, "none", 4, START_NS))
+AMID_A_BURST(add_after_yields, WQ_WAITING, wq_add_after(f.q, "key", 3, WQ_SECOND))
+AMID_A_BURST(wait_idle_yields, WQ_ETIMEDOUT, wq_wait_idle_until(f.q, 0))
+AMID_A_BURST(shutdown_promotes_and_yields, WQ_OK, wq_shutdown(f.q))
+
+/* ---- what is dropped or run ---------------------------------------------------- */
+
+#define WITH_WAITING(name, answer, call)                                                           \
+	static void name(void **state)                                                             \
+	{                                                                                          \
+		(void)state;                                                                       \
+		open_with(MANY);                                                                   \
+		watch();                                                                           \
+		IS(call, answer);                                                                  \
+		was_given(HOLDS);                                                                  \
+		close_it();                                                                        \
+	}
+
+static const wq_drain_options run = {.waiting = WQ_WAITING_RUN};
+
+WITH_WAITING(shutdown_yields, WQ_OK, wq_shutdown(f.q))
+WITH_WAITING(drain_yields, WQ_OK, wq_drain_until(f.q, 0, NULL, NULL))
+WITH_WAITING(drain_that_runs_yields, WQ_ETIMEDOUT, wq_drain_until(f.q, 0, &run, NULL))
+
+/* Those without a time are looked for among all keys. */
+static void shutdown_drops_never_and_yields(void **state)
+{
+	(void)state;
+	open_with(0);
+	for (int i = 0; i < MANY; i++)
+		IS(wq_add_at(f.q, &numbers[i], sizeof numbers[i], WQ_NEVER), WQ_WAITING);
+	watch();
+	IS(wq_shutdown(f.q), WQ_OK);
+	was_given(HOLDS);
+	close_it();
+}
+
+/* ---- many keys ---------------------------------------------------------------- */
+
+enum { BATCHES = (MANY + 255) / 256 };
+
+static int count_key(void *ctx, const wq_key_info *info)
+{
+	(void)info;
+	++*(int *)ctx;
+	return 0;
+}
+
+static void calls_on_many_keys_yield(void **state)
+{
+	int n = 0;
+
+	(void)state;
+	open_with(0);
+	watch();
+	IS(wq_add_many(f.q, keys, MANY, NULL), MANY);
+	was_given(BATCHES - 1);
+
+	watch();
+	IS(wq_get_many(f.q, items, sizeof items[0], MANY, WQ_NOWAIT), MANY);
+	was_given(BATCHES - 1);
+
+	watch();
+	IS(wq_walk(f.q, count_key, &n), MANY);
+	IS(n, MANY);
+	was_given(BATCHES);
+
+	watch();
+	IS(wq_done_many(f.q, items, sizeof items[0], MANY, NULL), MANY);
+	was_given(BATCHES - 1);
+	close_it();
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(len_yields),
+	    cmocka_unit_test(state_yields),
+	    cmocka_unit_test(snapshot_yields),
+	    cmocka_unit_test(cancel_yields),
+	    cmocka_unit_test(reschedule_yields),
+	    cmocka_unit_test(add_after_yields),
+	    cmocka_unit_test(wait_idle_yields),
+	    cmocka_unit_test(shutdown_promotes_and_yields),
+	    cmocka_unit_test(shutdown_yields),
+	    cmocka_unit_test(drain_yields),
+	    cmocka_unit_test(drain_that_runs_yields),
+	    cmocka_unit_test(shutdown_drops_never_and_yields),
+	    cmocka_unit_test(calls_on_many_keys_yield),
+	};
+
+	return cmocka_run_group_tests_name("yields", tests, NULL, NULL);
+}
