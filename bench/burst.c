@@ -5,9 +5,11 @@
  *   hold_max       the most keys that enter the line in one hold of the lock meanwhile
  *   hold_p999      how long the holds that move keys last; to compare
  *   get_longest    the longest Get, which may be many holds; to compare
+ *   bystander_max  the longest wq_shutting_down() of another thread while a shutdown drops keys
  */
 #include "bench.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 
 struct burst {
@@ -179,6 +181,51 @@ static void hold_run(const void *arg, void *state, struct bench_sample *samples)
 	free(h.took);
 }
 
+/* ---- a bystander ----------------------------------------------------------- */
+
+struct bystander {
+	wq *q;
+	_Atomic bool over;
+	int64_t longest;
+};
+
+static void *stand_by(void *arg)
+{
+	struct bystander *b = arg;
+
+	while (!atomic_load(&b->over)) {
+		int64_t start = bench_now();
+		int closed = wq_shutting_down(b->q);
+		int64_t took = bench_now() - start;
+
+		if (closed == 1 && took > b->longest)
+			b->longest = took;
+	}
+	return NULL;
+}
+
+/* How long the shortest of calls takes while a shutdown drops what waits. */
+static void bystander_run(const void *arg, void *state, struct bench_sample *samples)
+{
+	const struct bench_keys *pool = bench_pool();
+	struct bystander b = {.q = bench_queue()};
+	size_t n = bench_sizes.keys;
+	uint64_t thread;
+	int bad = 0;
+
+	(void)arg;
+	(void)state;
+	for (size_t i = 0; i < n; i++)
+		bad |= wq_add_after(b.q, bench_key(pool, i), KEY_LEN, WQ_HOUR) != WQ_WAITING;
+	bench_thread(&thread, stand_by, &b);
+	bad |= wq_shutdown(b.q) != WQ_OK;
+	atomic_store(&b.over, true);
+	bench_join(thread);
+	bench_check(!bad, "bystander: a call failed");
+	samples[0].value = (double)b.longest;
+	bench_queue_free(b.q, 0);
+}
+
 /* ---- the rows -------------------------------------------------------------- */
 
 static const struct bench_group groups[] = {
@@ -198,6 +245,12 @@ static const struct bench_group groups[] = {
 	.nrows = 3,
 	.reps = 5,
 	.run = hold_run,
+    },
+    {
+	.rows = {{"bystander_max", "ns", BAR_NONE, 0, NULL}},
+	.nrows = 1,
+	.reps = 5,
+	.run = bystander_run,
     },
 };
 
