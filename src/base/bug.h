@@ -58,6 +58,27 @@ enum wq__bug { WQ__BUG_NONE, WQ__BUG_LIST(WQ__BUG_ENUM) WQ__BUG_COUNT };
 #ifdef WQ_SIM
 extern int wq__bug; /* the one that is switched on; defined by tests/sim */
 #define WQ__BUG(name) (wq__bug == WQ__BUG_##name)
+
+/*
+ * Lost wake-ups, one for each call: the functions that wake others are macros
+ * in the schedule tests (memory.h, at its end), and each place that calls one
+ * stands in a section of its own, in which tests/sim finds it. So no call can be
+ * forgotten here, and a new one is tested from its first day on.
+ */
+struct wq__call {
+	const char *file, *function, *what;
+	int line;
+};
+
+extern const struct wq__call *wq__lost_call; /* the one that does nothing; defined by tests/sim */
+
+#define WQ__LOST(what)                                                                             \
+	__extension__({                                                                            \
+		static const struct wq__call here                                                  \
+		    __attribute__((section("wq__calls"), used, aligned(8))) = {__FILE__, __func__, \
+		                                                               what, __LINE__};    \
+		wq__lost_call == &here;                                                            \
+	})
 #else
 #define WQ__BUG(name) 0
 #endif

@@ -112,7 +112,6 @@ static unsigned cancel_all(struct wq__memory *m, uint32_t hash, uint32_t id, uin
 int wq__mem_cancel(void *state, const void *key, size_t len, int64_t deadline_ns)
 {
 	struct wq__memory *m = state;
-	struct wq__wakes wakes;
 	uint32_t hash = wq__hash_of(m, key, len);
 	int rc = WQ_ENOTFOUND;
 
@@ -134,9 +133,8 @@ int wq__mem_cancel(void *state, const void *key, size_t len, int64_t deadline_ns
 
 		rc = waited < 0 ? waited : rc;
 	}
-	wq__pick_many(m, &wakes);
+	/* It makes no key ready, so there is nobody to wake. */
 	wq__lock_release(&m->lock);
-	wq__wake_many(&wakes);
 	return rc;
 }
 

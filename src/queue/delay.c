@@ -277,9 +277,6 @@ void wq__promote(struct wq__memory *m, int64_t until)
 	}
 	m->due_left = pop == WQ__AGENDA_AGAIN;
 	look_ahead(m);
-	/* What was left may have been dead. */
-	if (m->flags & (WQ__WATCHED | WQ__GATED) && wq__idle(m))
-		wq__watch_hold_end(m, 0, WQ__ENDED, false);
 }
 
 /*
@@ -571,14 +568,6 @@ static int add_limited(struct wq__memory *m, uint32_t hash, const void *key, siz
 	return rc;
 }
 
-/* Somebody has to wake up for the next due time: the leader earlier, or a new one. */
-struct wq__waiter *wq__lead(struct wq__memory *m)
-{
-	if (m->leader && m->next_due_ns < m->leader_until_ns && !WQ__BUG(EARLIER_NO_WAKE))
-		return wq__rouse_leader(m);
-	return wq__pick(m);
-}
-
 int wq__mem_add_with(void *state, const void *key, size_t len, const wq_add_options *o)
 {
 	struct wq__memory *m = state;
@@ -615,7 +604,7 @@ int wq__mem_add_with(void *state, const void *key, size_t len, const wq_add_opti
 			wq__meter_retried(m);
 	}
 	wq__pick_many(m, &wakes);
-	w = wq__lead(m);
+	w = wq__rouse_leader(m);
 	wq__lock_release(&m->lock);
 	wq__wake_many(&wakes);
 	wq__wake(w);

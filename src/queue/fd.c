@@ -16,7 +16,7 @@
 #include "queue/memory.h"
 #include "time/clock.h"
 
-void wq__fd_signal(struct wq__memory *m)
+void(wq__fd_signal)(struct wq__memory *m)
 {
 	uint64_t one = 1;
 
@@ -27,7 +27,7 @@ void wq__fd_signal(struct wq__memory *m)
 }
 
 /* The next due time has changed. Setting the timer also clears it. */
-void wq__fd_due(struct wq__memory *m)
+void(wq__fd_due)(struct wq__memory *m)
 {
 	struct itimerspec at = {.it_value = {0}};
 

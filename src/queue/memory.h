@@ -217,7 +217,6 @@ int wq__rewait(struct wq__memory *m, struct wq__entry *e, uint64_t slot, int64_t
 void wq__lift_bound(const struct wq__memory *m, struct wq__entry *e);
 int wq__add_later_known(struct wq__memory *m, struct wq__entry *e, uint64_t slot,
                         const struct wq__later *l);
-struct wq__waiter *wq__lead(struct wq__memory *m);
 void wq__line_up(struct wq__memory *m, struct wq__entry *e, uint32_t id, int64_t now);
 
 /* cancel.c */
@@ -511,5 +510,26 @@ static inline void wq__wake_many(const struct wq__wakes *wakes)
 	for (uint32_t i = 0; i < wakes->n; i++)
 		wq__wake(wakes->list[i]);
 }
+
+#ifdef WQ_SIM
+static inline void wq__wake_if(bool really, struct wq__waiter *w)
+{
+	if (really)
+		wq__wake(w);
+}
+
+/* See WQ__LOST(). The functions' own definitions have their names in parentheses. */
+#define wq__pick(m) (WQ__LOST("pick") ? NULL : (wq__pick)(m))
+#define wq__pick_many(m, wakes)                                                                    \
+	(WQ__LOST("pick_many") ? (void)((wakes)->n = 0) : (wq__pick_many)(m, wakes))
+#define wq__wake(w) wq__wake_if(!WQ__LOST("wake"), w)
+#define wq__wake_many(wakes) (WQ__LOST("wake_many") ? (void)(wakes) : (wq__wake_many)(wakes))
+#define wq__rouse_leader(m) (WQ__LOST("rouse_leader") ? NULL : (wq__rouse_leader)(m))
+#define wq__wake_all_gets(m) (WQ__LOST("wake_all_gets") ? (void)0 : (wq__wake_all_gets)(m))
+#define wq__watch_hold_end(m, id, how, gone)                                                       \
+	(WQ__LOST("watch_hold_end") ? (void)0 : (wq__watch_hold_end)(m, id, how, gone))
+#define wq__fd_signal(m) (WQ__LOST("fd_signal") ? (void)0 : (wq__fd_signal)(m))
+#define wq__fd_due(m) (WQ__LOST("fd_due") ? (void)0 : (wq__fd_due)(m))
+#endif
 
 #endif

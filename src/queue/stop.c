@@ -99,7 +99,7 @@ static int watch(struct wq__memory *m, struct wq__watcher *w, int64_t deadline_n
  * A hold of the key has ended. Handing the key back unfinished folds what was
  * asked of it into the one hold to come.
  */
-void wq__watch_hold_end(struct wq__memory *m, uint32_t id, enum wq__ending how, bool gone)
+void(wq__watch_hold_end)(struct wq__memory *m, uint32_t id, enum wq__ending how, bool gone)
 {
 	bool idle = wq__idle(m), drained = wq__drained(m);
 

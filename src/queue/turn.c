@@ -205,7 +205,7 @@ int wq__mem_turn(void *state, wq_item *item, wq_turn *t)
 	else if (go_on && t->steps & WQ_TURN_GET)
 		rc = get(m, item, t);
 	wq__pick_many(m, &wakes);
-	w = wq__lead(m);
+	w = wq__rouse_leader(m);
 	wq__let_time_go(m);
 	wq__lock_release(&m->lock);
 	wq__wake_many(&wakes);

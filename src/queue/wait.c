@@ -65,7 +65,7 @@ struct wq__waiter *wq__pick_slow(struct wq__memory *m)
 }
 
 /* The next due time has become earlier: the leader has to look again. */
-struct wq__waiter *wq__rouse_leader(struct wq__memory *m)
+struct wq__waiter *(wq__rouse_leader)(struct wq__memory *m)
 {
 	struct wq__waiter *w = m->leader;
 
@@ -75,7 +75,7 @@ struct wq__waiter *wq__rouse_leader(struct wq__memory *m)
 }
 
 /* Under the lock, because the list is walked: this is shutdown, or a clock that jumped. */
-void wq__wake_all_gets(struct wq__memory *m)
+void(wq__wake_all_gets)(struct wq__memory *m)
 {
 	while (m->gets) {
 		struct wq__waiter *w = m->gets;
@@ -222,7 +222,10 @@ int wq__await_ready(struct wq__memory *m, int64_t deadline_ns, const wq_gate *ga
 	}
 }
 
-/* Takes it off the list; it looks again, and is not counted in inflight. */
+/*
+ * Takes it off the list; it looks again, and is not counted in inflight. If it was
+ * the leader, it picks another one before it returns, as every Get does.
+ */
 static void interrupt(struct wq__memory *m, struct wq__waiter *w)
 {
 	unlink_waiter(m, w);
@@ -234,7 +237,6 @@ static void interrupt(struct wq__memory *m, struct wq__waiter *w)
 int wq__mem_interrupt(void *state, int n)
 {
 	struct wq__memory *m = state;
-	struct wq__waiter *lead;
 
 	wq__lock_acquire(&m->lock);
 
@@ -251,17 +253,13 @@ int wq__mem_interrupt(void *state, int n)
 	}
 	if (!WQ__BUG(INTERRUPT_LOST))
 		m->interrupts = n > INT_MAX - kept ? INT_MAX : m->interrupts + (uint32_t)n;
-	/* The leader may be among them. */
-	lead = wq__pick(m);
 	wq__lock_release(&m->lock);
-	wq__wake(lead);
 	return kept;
 }
 
 uint32_t wq__mem_gate_change(void *state, wq_gate *gate)
 {
 	struct wq__memory *m = state;
-	struct wq__waiter *lead;
 
 	wq__lock_acquire(&m->lock);
 
@@ -272,10 +270,7 @@ uint32_t wq__mem_gate_change(void *state, wq_gate *gate)
 		if (w->gate == gate)
 			interrupt(m, w);
 	}
-	/* The leader may be among them. */
-	lead = wq__pick(m);
 	wq__lock_release(&m->lock);
-	wq__wake(lead);
 	return changes;
 }
 

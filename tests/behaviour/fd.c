@@ -135,6 +135,46 @@ static void fd_readable_after_drain(void **state)
 }
 
 /* The program of the header's example, without a thread. */
+/* A drain that waits for delayed keys, and gives up waiting itself: the queue stays in that state. */
+static void begin_patient_drain(wq *q)
+{
+	wq_drain_options o = {.waiting = WQ_WAITING_WAIT};
+
+	IS(wq_drain_until(q, 0, &o, NULL), WQ_ETIMEDOUT);
+}
+
+/* The last hold is what an event loop waits for then. */
+static void fd_readable_when_a_patient_drain_has_ended(void **state)
+{
+	wq *q = ((struct fixture *)*state)->q;
+	int fd = wq_fd(q);
+	wq_item it, other;
+
+	wq_add_str(q, "a");
+	get_is(q, &it, "a");
+	begin_patient_drain(q);
+	IS(wq_try_get(q, &other), WQ_EAGAIN);
+	IS(readable(fd), 0);
+	IS(wq_done(q, &it), WQ_OK);
+	IS(readable(fd), 1);
+	IS(wq_try_get(q, &other), WQ_ESHUTDOWN);
+}
+
+static void fd_readable_when_a_patient_drain_is_ended(void **state)
+{
+	wq *q = ((struct fixture *)*state)->q;
+	int fd = wq_fd(q);
+	wq_item it;
+
+	IS(wq_add_after(q, "a", 1, 3600 * WQ_SECOND), WQ_WAITING);
+	begin_patient_drain(q);
+	IS(wq_try_get(q, &it), WQ_EAGAIN);
+	IS(readable(fd), 0);
+	wq_shutdown(q);
+	IS(readable(fd), 1);
+	IS(wq_try_get(q, &it), WQ_ESHUTDOWN);
+}
+
 static void fd_drives_an_event_loop(void **state)
 {
 	wq *q = ((struct fixture *)*state)->q;
@@ -262,6 +302,8 @@ int main(void)
 	    WITH_FIXTURE(fd_readable_by_every_way),
 	    WITH_FIXTURE(fd_readable_after_shutdown),
 	    WITH_FIXTURE(fd_readable_after_drain),
+	    WITH_FIXTURE(fd_readable_when_a_patient_drain_has_ended),
+	    WITH_FIXTURE(fd_readable_when_a_patient_drain_is_ended),
 	    WITH_FIXTURE(fd_drives_an_event_loop),
 	    WITH_FIXTURE(fd_wakes_who_polls),
 	    WITH_FIXTURE(fd_beside_a_blocked_get),

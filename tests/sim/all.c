@@ -9,7 +9,8 @@ const struct scenario *scenario_at(int i)
 	static const struct scenario *const lists[] = {scenarios_work,  scenarios_wait,
 	                                               scenarios_stop,  scenarios_look,
 	                                               scenarios_delay, scenarios_timer,
-	                                               scenarios_later, scenarios_pool};
+	                                               scenarios_later, scenarios_pool,
+	                                               scenarios_due};
 
 	for (size_t l = 0; l < sizeof lists / sizeof *lists; l++) {
 		for (const struct scenario *s = lists[l]; s->name; s++) {

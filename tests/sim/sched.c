@@ -62,6 +62,7 @@ bool sim_tracing;
 bool sim_strict = true;
 int wq__bug;
 size_t wq__hold_limit;
+const struct wq__call *wq__lost_call;
 
 static struct task tasks[SIM_MAX_TASKS];
 static char *stacks;
