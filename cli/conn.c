@@ -26,6 +26,7 @@ struct conn *conn_new(struct run *r, int fd)
 	*c = (struct conn){
 	    .watch = {.fd = fd, .ready = on_ready},
 	    .run = r,
+	    .active_ns = r->now_ns,
 	    .next = ct->all,
 	    .file = -1,
 	    .split = {.delimiter = r->opt->delimiter},
@@ -112,6 +113,7 @@ static bool put(struct conn *c, const char *bytes, size_t n, size_t *at)
 		return false;
 	}
 	*at += (size_t)m;
+	c->active_ns = c->run->now_ns;
 	return true;
 }
 
@@ -236,6 +238,7 @@ static void fill(struct conn *c)
 		c->ended = true;
 		return;
 	}
+	c->active_ns = c->run->now_ns;
 	if (c->in_at > 0) {
 		memmove(c->in.bytes, c->in.bytes + c->in_at, c->in.n - c->in_at);
 		c->in.n -= c->in_at;
@@ -283,6 +286,65 @@ static void take_key(struct conn *c, enum split_found found, const char *key, si
 	}
 }
 
+/* ---- making room --------------------------------------------------------- */
+
+bool conn_is_idle(const struct conn *c)
+{
+	if (c->held || c->closing || c->busy != BUSY_NOT)
+		return false;
+	/* At the end of a run what they have written and we have not read is left over. */
+	return c->kind != CONN_KEYS || c->run->phase == OPEN;
+}
+
+bool conn_is_waiting(const struct conn *c)
+{
+	if (c->closing)
+		return false;
+	if (c->kind == CONN_KEYS)
+		return c->held && c->run->phase == OPEN;
+	return c->busy != BUSY_NOT && c->busy != BUSY_END;
+}
+
+static void tell_evicted(struct conn *c)
+{
+	static const char why[] = "the run has no room for so many connections: try again later";
+	struct run *r = c->run;
+
+	if (c->kind == CONN_ORDERS) {
+		if (c->busy == BUSY_ADD)
+			order_add_ends(c);
+		conn_not(c, EXIT_LEFT, "%s", why);
+		c->closing = true;
+		return;
+	}
+	conn_refuse(c, "%s", why);
+	if (!c->held && c->split.part.n == 0)
+		return;
+	/* Keys that were written, and are not taken: that is not passed over in silence. */
+	r->trouble = true;
+	if (!r->opt->quiet)
+		say("socket: a connection that had keys to give was closed: there were too many");
+}
+
+bool conn_evict(struct conn *c)
+{
+	int there = 0;
+
+	/* Who writes from now on gets an error. What he wrote before is taken, if he was idle. */
+	shutdown(c->watch.fd, SHUT_RD);
+	if (conn_is_idle(c) && ioctl(c->watch.fd, FIONREAD, &there) == 0 && there > 0) {
+		c->cut = true;
+		c->active_ns = c->run->now_ns;
+		return false;
+	}
+	tell_evicted(c);
+	conn_flush(c);
+	conn_close(c);
+	return true;
+}
+
+/* ---- keys ---------------------------------------------------------------- */
+
 /* What has been looked at is given back. */
 static void used(struct conn *c)
 {
@@ -309,7 +371,10 @@ static void take_keys(struct conn *c)
 
 		if (found == SPLIT_NOTHING && c->ended) {
 			c->closing = true;
-			found = split_end(&c->split, &key, &len);
+			if (c->cut)
+				tell_evicted(c);
+			else
+				found = split_end(&c->split, &key, &len);
 		}
 		if (found == SPLIT_NOTHING)
 			break;

@@ -33,11 +33,13 @@ struct conn {
 	struct conn *prev, *next;
 	struct conn *next_held;
 	enum conn_kind kind;
-	bool held;    /* in the list of those who go on when there is room */
-	bool ended;   /* nothing more will come */
-	bool closing; /* once what is to be written is */
-	bool broken;  /* nobody is there any more */
-	bool told;    /* that the run ends */
+	bool held;         /* in the list of those who go on when there is room */
+	bool ended;        /* nothing more will come */
+	bool closing;      /* once what is to be written is */
+	bool broken;       /* nobody is there any more */
+	bool told;         /* that the run ends */
+	bool cut;          /* by us: what has no end is no key */
+	int64_t active_ns; /* when bytes came or went last */
 	struct text in;
 	size_t in_at; /* before that it has been looked at */
 	struct text out;
@@ -81,7 +83,8 @@ struct control {
 	unsigned n;
 	struct conn *held, **held_end;
 	struct conn *resumed; /* goes on first, if it is held again */
-	int64_t accept_at_ns; /* there was no descriptor for a connection; 0: there was */
+	int64_t accept_at_ns; /* there was no room for a connection; 0: there was */
+	int64_t wanted_ns;    /* since when somebody is there for whom there is none; 0: nobody */
 	bool told;            /* all who are there, that the run ends */
 	unsigned nwaiting;    /* connections that wait for keys, or for all */
 	double rate;          /* as it is now */
@@ -95,6 +98,15 @@ void conn_go(struct conn *c);
 void conn_close(struct conn *c);
 /* A message for whoever is there; the connection is closed after it. */
 void conn_refuse(struct conn *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* It has asked for nothing, or has got what it asked for. */
+bool conn_is_idle(const struct conn *c);
+/* It waits for the run: for room, for keys. */
+bool conn_is_waiting(const struct conn *c);
+/*
+ * One of these two makes room for another; it is told. False: something has come just now, which
+ * is taken first; it goes then by itself.
+ */
+bool conn_evict(struct conn *c);
 /* The end of the run: keys that were never taken. */
 void conn_rest(struct conn *c, void (*fn)(struct run *r, const char *key, size_t len));
 /* Writes what can be written without waiting. */

@@ -2,33 +2,24 @@
 #include "cli/control.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "cli/await.h"
+#include "cli/budget.h"
 #include "cli/conn.h"
 #include "cli/listen.h"
 #include "cli/listing.h"
 
-enum { AT_ONCE = 64, CONNECTIONS = 4000 };
+enum { AT_ONCE = 64 };
 
 #define ACCEPT_AGAIN (100 * WQ_MILLISECOND)
+#define IDLE WQ_SECOND /* from then on a connection may have to make room for another */
 
 /* ---- letting in ---------------------------------------------------------- */
-
-/* Commands come first: each needs a few descriptors. */
-static unsigned most(const struct run *r)
-{
-	rlim_t kept = 64 + 8 * (rlim_t)r->workers;
-	struct rlimit limit;
-
-	if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur >= kept + CONNECTIONS)
-		return CONNECTIONS;
-	return limit.rlim_cur > kept + 16 ? (unsigned)(limit.rlim_cur - kept) : 16;
-}
 
 static void let_in(struct run *r, int fd)
 {
@@ -43,25 +34,77 @@ static void let_in(struct run *r, int fd)
 	conn_go(c);
 }
 
+/*
+ * Who goes when there is no room: the one that has been idle for longest; if all are busy and
+ * somebody has waited at the door for a while, the one that has waited inside for the shortest time.
+ * NULL: nobody yet.
+ */
+static struct conn *victim(const struct run *r)
+{
+	const struct control *ct = r->control;
+	struct conn *idle = NULL, *waits = NULL;
+
+	for (struct conn *c = ct->all; c; c = c->next) {
+		if (conn_is_idle(c) && (!idle || c->active_ns <= idle->active_ns))
+			idle = c;
+		if (conn_is_waiting(c) && !waits)
+			waits = c;
+	}
+	if (idle && r->now_ns - idle->active_ns >= IDLE)
+		return idle;
+	return r->now_ns - ct->wanted_ns >= IDLE ? waits : NULL;
+}
+
+/* Is somebody at the door? */
+static bool is_wanted(const struct control *ct)
+{
+	struct pollfd p = {.fd = ct->listener.fd, .events = POLLIN};
+
+	return poll(&p, 1, 0) > 0;
+}
+
+/* There is no room: true if there is now. */
+static bool make_room(struct run *r)
+{
+	struct control *ct = r->control;
+	struct conn *c;
+
+	if (!is_wanted(ct)) {
+		ct->wanted_ns = 0;
+		return false;
+	}
+	if (ct->wanted_ns == 0)
+		ct->wanted_ns = r->now_ns;
+	c = victim(r);
+	if (c && conn_evict(c))
+		return true;
+	ct->accept_at_ns = r->now_ns + ACCEPT_AGAIN;
+	return false;
+}
+
 /* False: nobody is there, or nobody can be let in now. */
 static bool accept_one(struct run *r)
 {
 	struct control *ct = r->control;
 	int fd;
 
-	if (ct->n >= most(r))
-		return false;
+	while (ct->n >= budget_connections(r))
+		if (!make_room(r))
+			return false;
 	fd = accept4(ct->listener.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 	if (fd >= 0) {
+		ct->wanted_ns = 0;
 		let_in(r, fd);
 		return true;
 	}
 	if (errno == EINTR || errno == ECONNABORTED)
 		return true;
+	if (errno == EAGAIN) {
+		ct->wanted_ns = 0;
+		return false;
+	}
 	/* No descriptor for it: it stays in line, and we look again later. */
-	if (errno != EAGAIN)
-		ct->accept_at_ns = r->now_ns + ACCEPT_AGAIN;
-	return false;
+	return make_room(r);
 }
 
 static void mind_listener(struct run *r)
@@ -71,8 +114,7 @@ static void mind_listener(struct run *r)
 	if (ct->accept_at_ns > 0 && r->now_ns >= ct->accept_at_ns)
 		ct->accept_at_ns = 0;
 	if (ct->listener.fd >= 0)
-		loop_watch(&r->loop, &ct->listener,
-		           ct->accept_at_ns > 0 || ct->n >= most(r) ? 0 : EPOLLIN);
+		loop_watch(&r->loop, &ct->listener, ct->accept_at_ns > 0 ? 0 : EPOLLIN);
 }
 
 static void on_connect(struct watch *w, uint32_t events)

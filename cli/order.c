@@ -10,6 +10,7 @@
 #include <wq/pool.h>
 
 #include "cli/await.h"
+#include "cli/budget.h"
 #include "cli/frame.h"
 #include "cli/job.h"
 #include "cli/listing.h"
@@ -92,8 +93,7 @@ static void add_so_far(struct conn *c)
 	c->so_far_ns = c->run->now_ns;
 }
 
-/* It goes no further. */
-static void add_ends(struct conn *c)
+void order_add_ends(struct conn *c)
 {
 	if (c->added > 0)
 		add_so_far(c);
@@ -117,7 +117,7 @@ static bool add_one(struct conn *c, const char *key, size_t len)
 		return true;
 	/* In a file of keys that are left it would be two. */
 	if (memchr(key, r->opt->delimiter, len)) {
-		add_ends(c);
+		order_add_ends(c);
 		conn_not(c, EXIT_TROUBLE,
 		         "%s: it has what ends a key in this run; one that was started with -0 "
 		         "takes it",
@@ -127,7 +127,7 @@ static bool add_one(struct conn *c, const char *key, size_t len)
 	was = wq_state(r->q, key, len);
 	rc = intake_add(r, key, len, c->after_ns);
 	if (rc < 0) {
-		add_ends(c);
+		order_add_ends(c);
 		if (rc == WQ_ESHUTDOWN)
 			conn_not(c, EXIT_TROUBLE, "the run ends: it takes no more keys");
 		else
@@ -312,6 +312,14 @@ static void set(struct conn *c, struct fields *f)
 			return;
 	if (s.limits && s.rate <= 0 && s.burst != (uint64_t)ct->burst) {
 		conn_not(c, EXIT_USAGE, "burst=N goes with a rate, and there is none");
+		return;
+	}
+	budget_raise(c->run, (uint32_t)s.workers);
+	if (s.workers > c->run->workers && s.workers > budget_workers(c->run)) {
+		conn_not(c, EXIT_TROUBLE,
+		         "workers=%" PRIu64 ": a limit of %" PRIu64
+		         " descriptors has room for %" PRIu32 "; nothing has changed",
+		         s.workers, budget_limit(), budget_workers(c->run));
 		return;
 	}
 	if (s.limits && !job_set_rate(c->run, s.rate, (int)s.burst)) {

@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
+#include "cli/budget.h"
 #include "cli/control.h"
 #include "cli/help.h"
 #include "cli/job.h"
@@ -31,17 +31,20 @@ uint64_t run_units(const struct run *r)
 
 /* ---- set up -------------------------------------------------------------- */
 
-/* Ours alone: commands get the limit that we got. */
+/* Descriptors for all that is asked for. */
 static void allow_descriptors(struct run *r)
 {
-	rlim_t wanted = 64 + 8 * (rlim_t)r->opt->jobs + (r->opt->socket ? 2048 : 0);
-	struct rlimit limit;
+	uint32_t room;
 
-	if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur >= wanted)
+	budget_raise(r, r->workers);
+	room = budget_workers(r);
+	if (r->workers <= room)
 		return;
-	r->nofile = limit;
-	limit.rlim_cur = limit.rlim_max < wanted ? limit.rlim_max : wanted;
-	r->raised = setrlimit(RLIMIT_NOFILE, &limit) == 0;
+	say("--jobs %" PRIu32 ": a limit of %" PRIu64 " descriptors has room for %" PRIu32
+	    " commands beside the socket: that is how many run "
+	    "at once",
+	    r->workers, budget_limit(), room);
+	r->workers = room;
 }
 
 static bool make_queue(struct run *r)

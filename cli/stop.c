@@ -15,6 +15,7 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include "cli/budget.h"
 #include "cli/job.h"
 #include "cli/run.h"
 
@@ -147,7 +148,9 @@ static void asked_to_stop(struct run *r)
 
 static void workers(struct run *r, bool more)
 {
-	if (more ? r->workers >= WQ_WORKERS_MAX : r->workers <= 1)
+	if (more)
+		budget_raise(r, r->workers + 1);
+	if (more ? r->workers >= budget_workers(r) : r->workers <= 1)
 		return;
 	r->workers += more ? 1 : -1u;
 	if (!r->opt->quiet)
