@@ -332,7 +332,8 @@ WQ_API int64_t wq_num_requeues_item(wq *q, const wq_item *item);
  * give a new one. Nothing is counted as an add.
  *
  * Returns WQ_MOVED, or WQ_ENOTFOUND: it does not wait; WQ_EINVAL (also for
- * due_ns < 0), WQ_ETOOLONG, or WQ_ENOMEM: it keeps its time.
+ * due_ns < 0), WQ_ETOOLONG, WQ_ENOMEM: it keeps its time; or WQ_ESHUTDOWN: a shutdown or
+ * drain is about to drop it.
  */
 WQ_API int wq_reschedule(wq *q, const void *key, size_t len, int64_t due_ns);
 

@@ -10,6 +10,7 @@
  * state any more but something to remember keeps its entry, in a list, the
  * longest idle first; such an entry is the only one of its key, ghosts aside.
  */
+#include <assert.h>
 #include <string.h>
 
 #include "queue/ask.h"
@@ -144,13 +145,10 @@ static bool expire(struct wq__memory *m, struct wq__entry *e, uint32_t id, int64
 	return true;
 }
 
-/* A key that was only remembered, or left over, is about to have a state again. */
+/* A key that was only remembered is about to have a state again. One that was left over never is. */
 void wq__revive(struct wq__memory *m, struct wq__entry *e)
 {
-	if (e->bits & WQ__CANCELLED) {
-		m->nleft--;
-		return;
-	}
+	assert(!(e->bits & WQ__CANCELLED));
 	if (m->limiter->idle_ns != WQ_NEVER)
 		forget_idle(m, e, wq__now(m));
 	unlink_memo(m, e);

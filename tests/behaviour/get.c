@@ -126,6 +126,25 @@ static void get_many_takes_what_is_ready(void **state)
 	IS(wq_get_many(q, items, sizeof items[0], 8, WQ_NEVER), WQ_ESHUTDOWN);
 }
 
+/* Items of a caller that knows more fields than this library: those are zero. */
+static void get_many_zeroes_fields_that_it_does_not_know(void **state)
+{
+	wq *q = ((struct fixture *)*state)->q;
+	struct {
+		wq_item item;
+		unsigned char later[24];
+	} items[2];
+
+	memset(items, 0xff, sizeof items);
+	wq_add_str(q, "a");
+	wq_add_str(q, "b");
+	IS(wq_get_many(q, &items[0].item, sizeof items[0], 2, WQ_NOWAIT), 2);
+	for (int i = 0; i < 2; i++)
+		for (size_t j = 0; j < sizeof items[i].later; j++)
+			IS(items[i].later[j], 0);
+	IS(wq_done_many(q, &items[0].item, sizeof items[0], 2, NULL), 2);
+}
+
 static int64_t get_many_main(void *arg)
 {
 	struct getter *g = arg;
@@ -292,6 +311,7 @@ int main(void)
 	    WITH_FIXTURE(get_until_a_time_that_has_passed_looks_once),
 	    WITH_FIXTURE(get_until_refuses_negative_times),
 	    WITH_FIXTURE(get_for_counts_from_now),
+	    WITH_FIXTURE(get_many_zeroes_fields_that_it_does_not_know),
 	    WITH_FIXTURE(get_many_takes_what_is_ready),
 	    WITH_FIXTURE(get_many_blocks_for_the_first),
 	    WITH_FIXTURE(get_many_with_larger_items),

@@ -91,10 +91,33 @@ static void queues_stand_by_name(void **state)
 	IS(wq_registry_free(r), WQ_OK);
 }
 
+static void order_push(void *ctx, wq_node *node, enum wq_where where)
+{
+	(void)ctx;
+	(void)node;
+	(void)where;
+}
+
+static wq_node *order_pop(void *ctx)
+{
+	(void)ctx;
+	return NULL;
+}
+
+static void order_free(void *ctx)
+{
+	++*(int *)ctx;
+}
+
 /* What was handed over to a wq_new() that failed is freed, once. */
 static void a_refused_name_frees_what_came_with_it(void **state)
 {
 	struct memory mem;
+	int order_frees = 0;
+	const wq_order order = {.push = order_push,
+	                        .pop = order_pop,
+	                        .free = order_free,
+	                        .ctx = &order_frees};
 	wq_registry *r;
 	wq *first, *q = NULL;
 
@@ -107,8 +130,10 @@ static void a_refused_name_frees_what_came_with_it(void **state)
 	IS(wq_new(&q, &(wq_options){.name = "q",
 	                            .registry = r,
 	                            .allocator = &a,
+	                            .order = &order,
 	                            .limiter = wq_limiter_exponential(1, 2)}),
 	   WQ_EEXIST);
+	IS(order_frees, 1);
 	assert_null(q);
 	assert_true(mem.calls > 0);
 	memory_balanced(&mem);

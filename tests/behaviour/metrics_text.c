@@ -443,6 +443,26 @@ static void a_snapshot_as_json(void **state)
 	page_close(&p);
 }
 
+/* Each byte of it takes six: it is written in several pieces. */
+static void a_long_name_of_control_characters(void **state)
+{
+	enum { LEN = 255 };
+	struct text t = {0};
+	wq_snapshot s = {.next_due_ns = WQ_NEVER};
+	char name[LEN + 1], expected[16 + 6 * LEN] = "{\"name\":\"";
+
+	(void)state;
+	memset(name, 1, LEN);
+	name[LEN] = '\0';
+	for (int i = 0; i < LEN; i++)
+		strcat(expected, "\\u0001");
+	strcat(expected, "\",");
+	IS(wq_snapshot_json(&s, name, text_write, &t), WQ_OK);
+	assert_memory_equal(t.bytes, expected, strlen(expected));
+	assert_true(t.calls > 1);
+	text_free(&t);
+}
+
 /* Bytes that are no UTF-8 become one U+FFFD each. */
 static void keys_that_are_no_text(void **state)
 {
@@ -536,6 +556,7 @@ int main(void)
 	    cmocka_unit_test(bad_arguments),
 	    cmocka_unit_test(a_writer_may_use_everything),
 	    cmocka_unit_test(a_snapshot_as_json),
+	    cmocka_unit_test(a_long_name_of_control_characters),
 	    cmocka_unit_test(keys_that_are_no_text),
 	    cmocka_unit_test(long_keys_are_cut_at_a_character),
 	};

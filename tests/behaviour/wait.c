@@ -111,6 +111,7 @@ static void wait_key_absent_returns_at_once(void **state)
 	IS(wq_wait_key_until(q, "k", 1, WQ_NEVER), WQ_OK);
 	IS(wq_wait_key_until(q, NULL, 0, WQ_NEVER), WQ_OK);
 	IS(wq_wait_key_for(q, "k", 1, WQ_NEVER), WQ_OK);
+	IS(wq_wait_key_for(q, NULL, 0, WQ_NEVER), WQ_OK);
 }
 
 /* [KEYWAIT] A wait ends with what had been asked before it; what comes later does not prolong it. */

@@ -9,6 +9,8 @@
  */
 #include "../support/support.h"
 
+#include "base/table.h"
+
 #include <errno.h>
 #include <sys/mman.h>
 
@@ -292,6 +294,46 @@ static void each_call_fails_once(void **state)
 	memory_fail_each(remember, 12);
 }
 
+/* ---- what refused calls leave behind ------------------------------------------------- */
+
+static bool table_is_full;
+
+int __real_wq__table_push_in(wq__table *t, wq__place at, uint64_t slot);
+int __wrap_wq__table_push_in(wq__table *t, wq__place at, uint64_t slot);
+
+int __wrap_wq__table_push_in(wq__table *t, wq__place at, uint64_t slot)
+{
+	return table_is_full ? WQ_ENOMEM : __real_wq__table_push_in(t, at, slot);
+}
+
+/* Memory for the key, but none to find it by: the former is given back. */
+static void refused_calls_take_no_memory(void **state)
+{
+	wq_limiter *l;
+	int64_t mapped = 0, live = 0;
+
+	(void)state;
+	reset(-1, false);
+	l = wq_limiter_exponential(1, 2);
+	table_is_full = true;
+	for (int i = 0; i < 40000; i++) {
+		int64_t d = wq_limiter_when(l, &i, sizeof i, 0);
+
+		/* Until its first page is full there is room for some. */
+		if (i < 20000) {
+			mapped = sys.mapped;
+			live = sys.live;
+		} else {
+			IS(d, WQ_ENOMEM);
+		}
+	}
+	table_is_full = false;
+	IS(sys.mapped, mapped);
+	IS(sys.live, live);
+	IS(wq_limiter_free(l), WQ_OK);
+	nothing_is_left();
+}
+
 /* ---- a queue that cannot be made ----------------------------------------------------- */
 
 static void a_queue_without_memory_frees_it(void **state)
@@ -329,6 +371,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(each_constructor_fails_once),
 	    cmocka_unit_test(each_call_fails_once),
+	    cmocka_unit_test(refused_calls_take_no_memory),
 	    cmocka_unit_test(a_queue_without_memory_frees_it),
 	};
 

@@ -9,8 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "queue/memory.h"
-
 #include "all.h"
 
 enum { SEEDS = 4000, FEW_SEEDS = 200 };

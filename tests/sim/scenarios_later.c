@@ -227,7 +227,7 @@ static void reschedule(int number, int64_t due_ns)
 	sim_trace("reschedule key %d to %lld -> %s", number, (long long)due_ns, wq_status_name(rc));
 	if (rc == WQ_MOVED)
 		promise(&k->own, due_ns, gets == k->gets);
-	else if (rc != WQ_ENOTFOUND)
+	else if (rc != WQ_ENOTFOUND && !(rc == WQ_ESHUTDOWN && l.released))
 		sim_fail("reschedule answered %s", wq_status_name(rc));
 	returned(k);
 }

@@ -319,8 +319,13 @@ bool world_run(const struct scenario *s, uint64_t seed, struct sim_result *r)
 	                                     .sleeps = world_beside,
 	                                     .finish = world_finish};
 
+	size_t limit = wq__hold_limit; /* which a scenario may change for itself */
+	bool clean;
+
 	running = s;
-	return sim_run(&plan, seed, r);
+	clean = sim_run(&plan, seed, r);
+	wq__hold_limit = limit;
+	return clean;
 }
 
 /* ---- parts of scenarios ---------------------------------------------------- */

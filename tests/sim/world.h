@@ -58,7 +58,8 @@ struct scenario {
 };
 
 extern const struct scenario scenarios_work[], scenarios_wait[], scenarios_stop[], scenarios_look[],
-    scenarios_delay[], scenarios_timer[], scenarios_later[], scenarios_pool[], scenarios_due[];
+    scenarios_delay[], scenarios_timer[], scenarios_later[], scenarios_pool[], scenarios_due[],
+    scenarios_report[];
 
 /* Run one. True: clean. */
 bool world_run(const struct scenario *s, uint64_t seed, struct sim_result *r);

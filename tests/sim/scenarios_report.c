@@ -1,0 +1,143 @@
+/*
+ * What a drain reports is what was there, in whatever order it meets the ends of
+ * holds. One hold of the lock deals with a single key that waits, so that holds end
+ * in the midst of it.
+ */
+#include <string.h>
+
+#include "world.h"
+
+enum { FAR_NS = 1000000000, OTHERS = 3 };
+
+static struct {
+	wq_pool *p;
+	wq_item held;
+	uint64_t copies; /* that waited when all began, and none of them comes due; 0: some do */
+	int handled;
+} r;
+
+/* The key with a number, by its bytes. */
+#define KEY(number) key_bytes(number, &(size_t){0}), key_len(number)
+
+static size_t key_len(int number)
+{
+	size_t len;
+
+	key_bytes(number, &len);
+	return len;
+}
+
+static int64_t handle(void *ctx, const wq_item *it)
+{
+	(void)ctx;
+	(void)it;
+	sim_yield();
+	return ++r.handled < 30 && sim_chance(2) ? WQ_RETRY : WQ_DONE;
+}
+
+static void begin(void)
+{
+	const wq_options o = {.limiter = wq_limiter_exponential(FAR_NS, FAR_NS)};
+	const wq_pool_options workers = {.workers = 2, .handler = handle};
+
+	memset(&r, 0, sizeof r);
+	world_open(&o);
+	wq__hold_limit = 1;
+	sim_quiet_begin();
+	SIM_CHECK(wq_add(w.q, KEY(1)) == WQ_QUEUED);
+	SIM_CHECK(wq_try_get(w.q, &r.held) == WQ_OK);
+	for (int i = 0; i < OTHERS; i++)
+		SIM_CHECK(wq_add_after(w.q, KEY(2 + i), FAR_NS + i) == WQ_WAITING);
+	sim_quiet_end();
+	SIM_CHECK(wq_pool_start(&r.p, w.q, &workers) == WQ_OK);
+}
+
+static void holder(void *arg)
+{
+	(void)arg;
+	sim_yield();
+	SIM_CHECK(wq_retry(w.q, &r.held) >= 0);
+}
+
+static uint64_t count_left(void)
+{
+	uint64_t n = 0;
+
+	for (int key = 1; key <= 1 + OTHERS; key++)
+		n += wq_state(w.q, KEY(key)) == WQ_STATE_LEFT;
+	return n;
+}
+
+static void drain(enum wq_waiting waiting)
+{
+	wq_report report;
+
+	SIM_CHECK(wq_drain_until(w.q, WQ_NEVER, &(wq_drain_options){.waiting = waiting}, &report) ==
+	          WQ_OK);
+	SIM_CHECK(report.queued + report.running + report.waiting == 0);
+	if (report.left != count_left())
+		sim_fail("%llu keys are left, %llu reported", (unsigned long long)count_left(),
+		         (unsigned long long)report.left);
+	if (r.copies && report.dropped != r.copies)
+		sim_fail("%llu copies waited, %llu dropped", (unsigned long long)r.copies,
+		         (unsigned long long)report.dropped);
+	SIM_CHECK(wq_pool_free(r.p) == WQ_OK);
+}
+
+static void dropper(void *arg)
+{
+	(void)arg;
+	drain(WQ_WAITING_DROP);
+}
+
+static void runner(void *arg)
+{
+	(void)arg;
+	drain(WQ_WAITING_RUN);
+}
+
+/* The held key waits as well. Its copy is dropped by the drain or with the end of the hold. */
+static void setup_dropped(void)
+{
+	begin();
+	sim_quiet_begin();
+	SIM_CHECK(wq_add_after(w.q, KEY(1), FAR_NS) == WQ_WAITING);
+	sim_quiet_end();
+	r.copies = OTHERS + 1;
+	sim_spawn("holder", holder, NULL);
+	sim_spawn("drainer", dropper, NULL);
+}
+
+/* To a time that has passed: it is due at once. */
+static void rescheduler(void *arg)
+{
+	(void)arg;
+	sim_yield();
+	wq_reschedule(w.q, KEY(1), 1);
+}
+
+/* It has a reminder, which may come due after the key was given up: then it is not left. */
+static void setup_left(void)
+{
+	wq_add_options remind = {.after_ns = FAR_NS + OTHERS, .policy = WQ_REMIND};
+
+	begin();
+	sim_quiet_begin();
+	SIM_CHECK(wq_add_with(w.q, KEY(1), &remind) == WQ_WAITING);
+	sim_quiet_end();
+	sim_spawn("holder", holder, NULL);
+	sim_spawn("rescheduler", rescheduler, NULL);
+	sim_spawn("drainer", sim_chance(2) ? runner : dropper, NULL);
+}
+
+static void finish(void)
+{
+	SIM_CHECK(wq_free(w.q) >= 0);
+	w.q = NULL;
+}
+
+const struct scenario scenarios_report[] = {
+    {"report-dropped", "each copy that waits is dropped once", 10, setup_dropped, finish, NULL},
+    {"report-left", "a key that comes back is not left over", 10, setup_left, finish, NULL},
+    {0},
+};
