@@ -130,6 +130,8 @@ static void start(struct run *r, struct job *j)
 	j->status = 0;
 	j->ended_ns = 0;
 	j->terminated = j->killed = j->timed_out = j->stopped = false;
+	j->wants_tty = 0;
+	j->no_tty = j->told_stop = false;
 	j->began_ns = r->now_ns;
 	j->next_ns = r->opt->timeout_ns > 0 ? r->now_ns + r->opt->timeout_ns : WQ_NEVER;
 	error = r->opt->dry_run ? 0 : spawn(r, j);
@@ -312,6 +314,7 @@ static void command_ended(struct run *r, struct job *j)
 		signal_group(j, SIGTERM);
 	if (waitpid(j->pid, &j->status, 0) < 0)
 		j->status = 0;
+	tty_ended(r, j);
 	j->state = JOB_LEAVING;
 	j->killed = false;
 	j->term_ns = j->ended_ns + (j->terminated ? 0 : LEAVE);
@@ -332,8 +335,24 @@ static struct job *by_pid(const struct run *r, pid_t pid)
 	return NULL;
 }
 
+/* Of stops we are told as of ends, once each. */
+static void look_at_stops(struct run *r)
+{
+	for (;;) {
+		siginfo_t info = {.si_pid = 0};
+		struct job *j;
+
+		if (waitid(P_ALL, 0, &info, WSTOPPED | WNOHANG) < 0 || info.si_pid == 0)
+			return;
+		j = by_pid(r, info.si_pid);
+		if (j)
+			tty_stopped(r, j, info.si_status);
+	}
+}
+
 void job_reap(struct run *r)
 {
+	look_at_stops(r);
 	for (;;) {
 		siginfo_t info = {.si_pid = 0};
 		struct job *j;

@@ -43,7 +43,10 @@ struct job {
 	bool terminated; /* SIGTERM was sent */
 	bool killed;     /* SIGKILL was sent */
 	bool timed_out;
-	bool stopped; /* ended by us because the run stops, or a key was cancelled: no failure */
+	bool stopped;   /* ended by us because the run stops, or a key was cancelled: no failure */
+	int wants_tty;  /* the signal that stopped it, because we have the terminal; 0: none */
+	bool no_tty;    /* it was ended because it cannot have it */
+	bool told_stop; /* that somebody has stopped it */
 	bool captured;
 	bool unkept; /* not started, because there is no place for its output: --results */
 	struct capture out, err;
@@ -58,7 +61,7 @@ int job_find_command(struct run *r);
 void job_start_all(struct run *r);
 /* When that can go on, or something is due with a running one; WQ_NEVER: not by itself. */
 int64_t job_next_ns(struct run *r);
-/* Children have ended. */
+/* Children have ended, or were stopped. */
 void job_reap(struct run *r);
 /* Time-outs. */
 void job_due(struct run *r);

@@ -191,7 +191,8 @@ void report_turn(struct run *r)
 	sample(r);
 	if (!progress.on || r->now_ns < progress.next_ns)
 		return;
-	draw(r);
+	if (!tty_lent(r))
+		draw(r);
 	progress.next_ns = r->now_ns + DRAW;
 }
 
@@ -199,6 +200,13 @@ int64_t report_next_ns(const struct run *r)
 {
 	(void)r;
 	return progress.on ? progress.next_ns : WQ_NEVER;
+}
+
+void report_yield(bool cleared)
+{
+	if (cleared)
+		clear();
+	progress.drawn = false;
 }
 
 void report_close(struct run *r)

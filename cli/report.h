@@ -13,6 +13,8 @@ int64_t report_next_ns(const struct run *r);
 void report_close(struct run *r);
 /* Says what became of all keys. */
 void report_summary(const struct run *r);
+/* The line of the terminal is another's now; first it is cleared, or it stays as it is. */
+void report_yield(bool cleared);
 /* Attempts that ended, a second, of late. */
 double report_rate(void);
 

@@ -260,6 +260,7 @@ static void take_down(struct run *r)
 	keep_close(r);
 	replace_release(&r->metrics);
 	job_release(r);
+	tty_close(r);
 	intake_release(r);
 	dead_release(&r->dead);
 	if (r->q)
@@ -277,6 +278,7 @@ int run_main(int argc, char **argv)
 	    .dead_fd = -1,
 	    .leftover = {.fd = -1},
 	    .metrics = {.fd = -1},
+	    .tty = {.fd = -1},
 	};
 	int rc = options_parse(&options, argc, argv);
 

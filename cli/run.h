@@ -29,6 +29,7 @@
 #include "cli/say.h"
 #include "cli/stall.h"
 #include "cli/stream.h"
+#include "cli/tty.h"
 
 enum phase { OPEN, ENDING, DRAINING, STOPPING };
 
@@ -88,6 +89,8 @@ struct run {
 	struct stream out, err;
 	void *tally; /* intake.c: merged adds of keys that wait for their attempt */
 	struct dead dead;
+
+	struct tty tty;
 
 	struct watch signals;
 	int nsignals; /* that asked to stop */

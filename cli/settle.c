@@ -90,6 +90,8 @@ static const char *why(const struct job *j, char *text, size_t size)
 {
 	if (j->timed_out)
 		snprintf(text, size, "timed out");
+	else if (j->no_tty)
+		snprintf(text, size, "could not have the terminal");
 	else if (WIFSIGNALED(j->status))
 		snprintf(text, size, "was ended by signal %d (%s)", WTERMSIG(j->status),
 		         strsignal(WTERMSIG(j->status)));
@@ -158,7 +160,8 @@ static void settle_one(struct run *r, const struct job *j, struct held *h, bool 
 
 void settle(struct run *r, struct job *j)
 {
-	bool success = WIFEXITED(j->status) && WEXITSTATUS(j->status) == 0 && !j->timed_out;
+	bool success =
+	    WIFEXITED(j->status) && WEXITSTATUS(j->status) == 0 && !j->timed_out && !j->no_tty;
 	/* Those that go back to the head of the line keep their order. */
 	bool last_first = j->stopped && !success;
 

@@ -114,6 +114,11 @@ static bool fill(struct run *r, struct source *s)
 
 	if (!s->ready)
 		return false;
+	/* What was announced is taken by another, perhaps. */
+	if (tty_lent_fd(r, s->watch.fd)) {
+		s->ready = false;
+		return false;
+	}
 	n = read(s->watch.fd, s->bytes, BLOCK);
 	s->ready = s->file;
 	if (n < 0 && (errno == EINTR || errno == EAGAIN))
@@ -158,7 +163,9 @@ void source_watch(struct run *r)
 		return;
 	/* Who is full, or has a block yet, does not want to be told of more. */
 	if (!loop_watch(&r->loop, &s->watch,
-	                intake_full(r) || s->at < s->n || s->ready ? 0 : EPOLLIN))
+	                intake_full(r) || s->at < s->n || s->ready || tty_lent_fd(r, s->watch.fd)
+	                    ? 0
+	                    : EPOLLIN))
 		s->file = s->ready = true;
 }
 

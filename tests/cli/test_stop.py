@@ -247,7 +247,7 @@ class Twice(Stopping):
 
     def test_who_is_stopped_hears_it(self):
         p = self.held("-j1", "--grace=1h", keys="ab", command='touch "up$1"; kill -STOP $$')
-        self.until_file("upa")
+        self.assertIn(b"wq: a: the command was stopped by signal 19", p.stderr.readline())
         for said in ("stopping", "terminating"):
             self.signal(p, TERM, said)
         self.over(p, 75, "ab")

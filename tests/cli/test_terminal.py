@@ -53,7 +53,7 @@ class Screen:
 
 
 class Terminal(Case):
-    def open(self, *args, columns=100, stdout=None, env=None):
+    def open(self, *args, columns=100, stdin=subprocess.PIPE, stdout=None, env=None):
         """The program, as a shell would start it in the foreground of a terminal."""
         self.master, slave = pty.openpty()
         self.addCleanup(os.close, self.master)
@@ -68,7 +68,8 @@ class Terminal(Case):
         def lead():
             fcntl.ioctl(2, termios.TIOCSCTTY, 0)
 
-        p = self.start(*args, stdout=slave if stdout is None else stdout, stderr=slave,
+        p = self.start(*args, stdin=slave if stdin is None else stdin, stdout=slave if stdout is None else stdout,
+                       stderr=slave,
                        env={"TERM": "xterm"} | (env or {}), start_new_session=True, preexec_fn=lead)
         os.close(slave)
         return p
