@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "all.h"
+#include "base/bug.h"
 
 enum { SEEDS = 4000, FEW_SEEDS = 200 };
 
