@@ -1,0 +1,50 @@
+"""Which tests judge a mutant of which file: names of CTest tests in tiers, the most likely and cheapest first.
+
+A tier is built and run as a whole, its quickest test first; the first red test ends it. A row names its files by
+the longest pattern that fits.
+"""
+import fnmatch
+import re
+
+SUITES = {
+    "src/base/*": ["unit_(?!sync|inside)", "behaviour_(states|add|order|memory|metrics|limiter_bounded|clock)|fault_",
+                   "^model|limiter_model|wheel_model"],
+    "src/base/sync*": ["unit_(sync|inside)", "behaviour_(get|wait|drain|timer|pool|clock|fd)",
+                       "stress_(meet|timeout|pingpong|mix)"],
+    "src/time/*": ["unit_(agenda|sort|ticks|wheel)|behaviour_(heap|wheel|timer|delayqueue|clock)|wheel_",
+                   "behaviour_(delay|burst|policy|within|day|cancel)|fault_oom$", "^model", "^sim"],
+    "src/limit/*": ["behaviour_(limit|bearer|retry|vectors)|limiter_model|fault_oom_limiter", "^model$",
+                    "stress_limiter"],
+    "src/metrics/*": ["behaviour_metrics|fault_oom_metrics", "http_(api|bill|listings|paths)", "^model$"],
+    "src/queue/*": ["behaviour_(states|rules|checklist|get|delay|retry|vectors)|^model$",
+                    "behaviour_|unit_inside|unit_collide|fault_", "^model|limiter_model", "^sim",
+                    "stress_(meet|timeout|pool)$"],
+    "src/pool/*": ["behaviour_(pool|parallel|settle|dead|retry|metrics_unseen|drain)", "^sim", "stress_pool"],
+    "src/http/*": ["http_(api|bill|listings)", "http_(paths|hostile|walks)"],
+    "cli/*": ["cli_(first|usage|input|command)", "cli_(?!lost|demo|memory|speed)", "cli_lost$"],
+    "cli/(client|ask|show|order|listing|control|conn|listen|frame|await|give).?":
+        ["cli_(orders|socket|user)", "cli_(?!lost|demo|memory|speed)"],
+    "cli/(retry|settle|job|spawn|stop|keep|log|replace|results|capture|stream).?":
+        ["cli_(retry|stop|output|faults)", "cli_(?!lost|demo|memory|speed)", "cli_lost$"],
+    "cli/(report|top|notify|help|options|parse).?":
+        ["cli_(usage|terminal|top|notify)", "cli_(?!lost|demo|memory|speed)"],
+}
+
+
+def tiers_of(path):
+    """The row's tiers, as patterns of test names."""
+    fits = [row for row in SUITES
+            if re.fullmatch(row.replace(".?", r"\.[ch]").replace("*", ".*") if "(" in row else fnmatch.translate(row),
+                            path)]
+    return SUITES[max(fits, key=len)] if fits else []
+
+
+def choose(path, names):
+    """The names of each tier; a test is in the first that names it."""
+    left, chosen = set(names), []
+    for pattern in tiers_of(path):
+        tier = {n for n in left if re.search(pattern, n)}
+        left -= tier
+        if tier:
+            chosen.append(tier)
+    return chosen
