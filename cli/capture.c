@@ -15,34 +15,13 @@ enum {
 	LAST = 16, /* at the end: as much as a pipe holds. Somebody may write to it still */
 };
 
-int capture_temporary(void)
-{
-	const char *dir = getenv("TMPDIR");
-	struct text path = {0};
-	int fd;
-
-	if (!dir || *dir == '\0')
-		dir = "/tmp";
-	fd = open(dir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-	if (fd >= 0)
-		return fd;
-	/* Not every file system knows files without a name. */
-	text_print(&path, "%s/wq-XXXXXX", dir);
-	text_add(&path, "", 1);
-	fd = mkostemp(path.bytes, O_CLOEXEC);
-	if (fd >= 0)
-		unlink(path.bytes);
-	text_release(&path);
-	return fd;
-}
-
 /* What is in memory goes to the file. */
 static void spill(struct capture *c)
 {
 	size_t at = 0;
 
 	if (c->spill < 0 && !c->error) {
-		c->spill = capture_temporary();
+		c->spill = spool_temporary();
 		if (c->spill < 0)
 			c->error = errno;
 	}
@@ -163,7 +142,28 @@ int capture_open(struct capture *c, struct loop *l, struct stream *to, bool line
 	return fd[1];
 }
 
-void capture_end(struct capture *c)
+static void show(struct capture *c)
+{
+	struct chunks chunks = {NULL, NULL};
+
+	if (c->spill >= 0) {
+		chunks_add_file(&chunks, c->spill, c->spilled);
+		stream_append(c->to, &chunks);
+	} else {
+		stream_write(c->to, c->text.bytes, c->text.n);
+	}
+}
+
+static void keep(struct capture *c, struct chunks *kept)
+{
+	int error = c->spill >= 0 ? spool_add_file(kept, c->spill, c->spilled)
+	                          : spool_add(kept, c->text.bytes, c->text.n);
+
+	if (!c->error)
+		c->error = error;
+}
+
+void capture_end(struct capture *c, struct chunks *kept)
 {
 	if (c->watch.fd >= 0)
 		pump(c, LAST);
@@ -171,13 +171,13 @@ void capture_end(struct capture *c)
 	/* A line without an end would run into the next one. */
 	if (c->inside && (c->lines || c->tag.n > 0))
 		text_str(&c->text, "\n");
-	if (c->spill >= 0) {
+	if (c->spill >= 0)
 		spill(c);
-		stream_file(c->to, c->spill, c->spilled);
-		c->spill = -1;
-	} else {
-		stream_write(c->to, c->text.bytes, c->text.n);
-	}
+	if (kept)
+		keep(c, kept);
+	else
+		show(c);
+	c->spill = -1;
 	c->text.n = 0;
 }
 

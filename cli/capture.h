@@ -39,12 +39,13 @@ int capture_open(struct capture *c, struct loop *l, struct stream *to, bool line
                  size_t tag_len);
 /* The reader of what is passed on by lines has caught up, or not: read, or not. */
 void capture_choke(struct capture *c);
-/* The command has ended: take what is in the pipe, close it, and pass everything on. */
-void capture_end(struct capture *c);
+/*
+ * The command has ended: take what is in the pipe, close it, and pass everything on; or keep it, if
+ * kept is not NULL.
+ */
+void capture_end(struct capture *c, struct chunks *kept);
 /* The command was never started. */
 void capture_drop(struct capture *c);
 void capture_release(struct capture *c);
-/* A file without a name, in $TMPDIR: a descriptor, or -1. */
-int capture_temporary(void);
 
 #endif

@@ -163,7 +163,7 @@ void conn_refuse(struct conn *c, const char *format, ...)
 static void spill(struct conn *c)
 {
 	if (c->file < 0) {
-		c->file = capture_temporary();
+		c->file = spool_temporary();
 		c->file_at = c->file_n = 0;
 	}
 	if (c->file >= 0 && write_all(c->file, c->out.bytes, c->out.n)) {

@@ -80,6 +80,7 @@ static const struct {
      "      --max-wait=TIME       but wait no longer than that in all\n"
      "\n"
      "Output: what a command writes is shown as a whole when it has ended\n"
+     "  -k, --keep-order          show outputs in the order in which keys were given\n"
      "      --tag                 each line begins with the key and a tab\n"
      "      --line-buffer         show each line at once\n"
      "      --results=DIR         put it into DIR/KEY/stdout and stderr instead\n"

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "cli/run.h"
+#include "cli/sequence.h"
 
 enum { PENDING = WQ_STATE_QUEUED | WQ_STATE_DIRTY | WQ_STATE_WAITING };
 
@@ -80,7 +81,7 @@ void intake_release(struct run *r)
 
 bool intake_full(const struct run *r)
 {
-	return run_units(r) >= r->opt->max_queue + r->held;
+	return run_units(r) + sequence_kept(r) >= r->opt->max_queue + r->held;
 }
 
 static int add(struct run *r, const void *key, size_t len, int64_t after_ns)
@@ -122,6 +123,8 @@ int intake_add(struct run *r, const void *key, size_t len, int64_t after_ns)
 	dead_remove(&r->dead, key, len);
 	if (was & PENDING)
 		intake_joined(r, key, len);
+	else
+		sequence_add(r, key, len);
 	return rc;
 }
 
@@ -138,6 +141,7 @@ int intake_revive(struct run *r, const void *key, size_t len)
 		return rc;
 	dead_remove(&r->dead, key, len);
 	r->count.dead--;
+	sequence_add(r, key, len);
 	return WQ_OK;
 }
 
@@ -148,6 +152,7 @@ int intake_cancel(struct run *r, const void *key, size_t len)
 	if (was > 0 && was & PENDING) {
 		r->count.cancelled++;
 		intake_merged(r, key, len);
+		sequence_end(r, key, len, true);
 	}
 	return was;
 }

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "cli/find.h"
+#include "cli/sequence.h"
 #include "cli/words.h"
 
 /* At a group of which nobody tells us: at first so soon, then each time twice as long. */
@@ -289,8 +290,10 @@ const char *job_shown(const struct job *j)
 static void finish(struct run *r, struct job *j)
 {
 	if (j->captured) {
-		capture_end(&j->out);
-		capture_end(&j->err);
+		struct kept *kept = sequence_keeps(r, j);
+
+		capture_end(&j->out, kept ? &kept->out : NULL);
+		capture_end(&j->err, kept ? &kept->err : NULL);
 	}
 	settle(r, j);
 }

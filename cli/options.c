@@ -60,6 +60,7 @@ static const struct option longs[] = {
     {"http", required_argument, NULL, HTTP},
     {"jitter", optional_argument, NULL, JITTER},
     {"jobs", required_argument, NULL, 'j'},
+    {"keep-order", no_argument, NULL, 'k'},
     {"kill-after", required_argument, NULL, KILL_AFTER},
     {"leftover", required_argument, NULL, LEFTOVER},
     {"line-buffer", no_argument, NULL, LINE_BUFFER},
@@ -229,6 +230,9 @@ static int take(struct options *o, int c, char *arg)
 		rc = count("jobs", arg, WQ_WORKERS_MAX, &n);
 		o->jobs = (uint32_t)n;
 		break;
+	case 'k':
+		o->keep_order = true;
+		break;
 	case 'n':
 		rc = count("max-args", arg, INT_MAX, &n);
 		o->max_args = (uint32_t)n;
@@ -383,6 +387,9 @@ static int check(struct options *o, int ncommand)
 		return usage("run",
 		             "--results puts output into files: neither --tag nor --line-buffer "
 		             "goes with it");
+	if (o->keep_order && (o->results || o->line_buffer))
+		return usage("run", "--keep-order shows outputs one after another: neither "
+		                    "--results nor --line-buffer goes with it");
 	if (o->max_args > 1 && (o->results || o->tag))
 		return usage("run", "--max-args: several keys have one output: neither --results "
 		                    "nor --tag goes with it");
@@ -443,7 +450,7 @@ int options_parse(struct options *o, int argc, char **argv)
 	opterr = 0;
 	for (;;) {
 		int at = optind;
-		int c = getopt_long(argc, argv, "+:0a:d:hj:n:qv", longs, NULL);
+		int c = getopt_long(argc, argv, "+:0a:d:hj:kn:qv", longs, NULL);
 		int rc;
 
 		if (c < 0)

@@ -38,7 +38,7 @@ struct options {
 	int64_t debounce_ns; /* 0: at once */
 	int64_t max_wait_ns; /* 0: no bound */
 	/* what is shown and kept */
-	bool tag, line_buffer, quiet, verbose, summary, progress;
+	bool tag, line_buffer, keep_order, quiet, verbose, summary, progress;
 	const char *results, *log, *leftover, *dead;
 	/* control */
 	const char *socket, *http, *metrics_file, *name;

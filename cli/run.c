@@ -19,6 +19,7 @@
 #include "cli/notify.h"
 #include "cli/report.h"
 #include "cli/results.h"
+#include "cli/sequence.h"
 #include "cli/source.h"
 #include "cli/web.h"
 
@@ -234,6 +235,7 @@ static void tell(struct run *r)
 	int begin = r->nsignals;
 
 	report_close(r);
+	sequence_show_all(r);
 	/* Before anything that may take long: it is all there is of these keys. */
 	keep_rest(r);
 	web_file_write(r);
@@ -262,6 +264,7 @@ static void take_down(struct run *r)
 	job_release(r);
 	tty_close(r);
 	intake_release(r);
+	sequence_release(r);
 	dead_release(&r->dead);
 	if (r->q)
 		wq_free(r->q);

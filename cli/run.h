@@ -50,6 +50,7 @@ struct counts {
 };
 
 struct job;
+struct sequence;
 struct source;
 struct control;
 struct notify;
@@ -87,7 +88,8 @@ struct run {
 	bool raised;          /* ours is higher */
 
 	struct stream out, err;
-	void *tally; /* intake.c: merged adds of keys that wait for their attempt */
+	struct sequence *sequence; /* of outputs, by --keep-order; NULL: none yet */
+	void *tally;               /* intake.c: merged adds of keys that wait for their attempt */
 	struct dead dead;
 
 	struct tty tty;

@@ -19,14 +19,17 @@
 #include "cli/keep.h"
 #include "cli/log.h"
 #include "cli/results.h"
+#include "cli/sequence.h"
 
 enum { EXIT_PERMANENT = 100 };
 
 /* Work that comes back merges with what was given meanwhile: two units become one. */
 static void joins(struct run *r, const struct held *h, int state)
 {
-	if (state > 0 && state & (WQ_STATE_DIRTY | WQ_STATE_WAITING))
+	if (state > 0 && state & (WQ_STATE_DIRTY | WQ_STATE_WAITING)) {
 		intake_joined(r, h->key, h->len);
+		sequence_join(r, h->key, h->len);
+	}
 }
 
 void settle_dead(void *run, const wq_item *item)
@@ -105,6 +108,11 @@ static bool is_dead(const struct held *h)
 	return strcmp(h->outcome, "dead") == 0;
 }
 
+static bool comes_again(const struct held *h)
+{
+	return strcmp(h->outcome, "retry") == 0 || strcmp(h->outcome, "stopped") == 0;
+}
+
 static void failed(struct run *r, const struct job *j, struct held *h, bool for_good)
 {
 	uint32_t attempt = h->item.attempts;
@@ -136,6 +144,8 @@ static void release(struct run *r, struct job *j)
 	for (uint32_t i = 0; i < j->nheld; i++) {
 		const struct held *h = &j->held[i];
 
+		if (!comes_again(h))
+			sequence_end(r, h->key, h->len, false);
 		control_settled(r, h->key, h->len, h->outcome);
 		if (is_dead(h))
 			stop_halt(r);

@@ -23,13 +23,6 @@ enum {
 	TURN = 64, /* writes before others have their turn */
 };
 
-struct chunk {
-	struct chunk *next;
-	int fd; /* a file; -1: the bytes are here */
-	size_t at, n;
-	char bytes[];
-};
-
 static void on_ready(struct watch *w, uint32_t events);
 
 static void open_again(struct stream *s)
@@ -50,7 +43,6 @@ void stream_open(struct stream *s, struct loop *l, int fd)
 	struct stat st;
 
 	*s = (struct stream){.watch = {.fd = fd, .ready = on_ready}, .loop = l};
-	s->last = &s->first;
 	s->file = fstat(fd, &st) < 0 || S_ISREG(st.st_mode);
 	if (!s->file && (S_ISFIFO(st.st_mode) || isatty(fd)))
 		open_again(s);
@@ -65,15 +57,8 @@ static bool writable(const struct stream *s)
 
 static void drop_all(struct stream *s)
 {
-	while (s->first) {
-		struct chunk *c = s->first;
-
-		s->first = c->next;
-		if (c->fd >= 0)
-			close(c->fd);
-		free(c);
-	}
-	s->last = &s->first;
+	while (s->chunks.first)
+		chunks_pop(&s->chunks);
 	s->pending = 0;
 }
 
@@ -100,16 +85,15 @@ static size_t put(struct stream *s, const char *bytes, size_t n)
 	return 0;
 }
 
-static size_t put_file(struct stream *s, const struct chunk *c)
+static size_t put_file(struct stream *s)
 {
 	char block[65536];
-	size_t most = s->file ? sizeof block : PIPE_BUF; /* put() takes no more */
-	size_t want = c->n - c->at < most ? c->n - c->at : most;
-	ssize_t n;
+	long n;
 
 	if (!writable(s))
 		return 0;
-	n = pread(c->fd, block, want, (off_t)c->at);
+	n = chunks_read(&s->chunks, block,
+	                s->file ? sizeof block : PIPE_BUF); /* put() takes no more */
 	if (n <= 0) {
 		s->closed = true;
 		s->error = n < 0 ? errno : EIO;
@@ -121,27 +105,23 @@ static size_t put_file(struct stream *s, const struct chunk *c)
 /* Writes until it would have to wait, or others have waited long enough. */
 static void flush(struct stream *s)
 {
-	for (int turn = 0; s->first && !s->closed && (s->file || turn < TURN); turn++) {
-		struct chunk *c = s->first;
-		size_t n = c->fd < 0 ? put(s, c->bytes + c->at, c->n - c->at) : put_file(s, c);
+	struct chunk *c;
+
+	for (int turn = 0; (c = s->chunks.first) && !s->closed && (s->file || turn < TURN);
+	     turn++) {
+		size_t n = c->file ? put_file(s) : put(s, c->bytes + c->at, c->n - c->at);
 
 		if (n == 0)
 			break;
 		c->at += n;
-		if (c->fd < 0)
+		if (!c->file)
 			s->pending -= n;
-		if (c->at < c->n)
-			continue;
-		s->first = c->next;
-		if (!s->first)
-			s->last = &s->first;
-		if (c->fd >= 0)
-			close(c->fd);
-		free(c);
+		if (c->at == c->n)
+			chunks_pop(&s->chunks);
 	}
 	if (s->closed)
 		drop_all(s);
-	if (!s->file && !loop_watch(s->loop, &s->watch, s->first ? EPOLLOUT : 0))
+	if (!s->file && !loop_watch(s->loop, &s->watch, s->chunks.first ? EPOLLOUT : 0))
 		s->file = true;
 }
 
@@ -151,20 +131,11 @@ static void on_ready(struct watch *w, uint32_t events)
 	flush((struct stream *)(void *)w);
 }
 
-static void append(struct stream *s, struct chunk *c)
-{
-	c->next = NULL;
-	c->at = 0;
-	*s->last = c;
-	s->last = &c->next;
-}
-
 void stream_write(struct stream *s, const void *bytes, size_t n)
 {
 	const char *from = bytes;
-	struct chunk *c;
 
-	while (!s->first && !s->closed && n > 0) {
+	while (!s->chunks.first && !s->closed && n > 0) {
 		size_t m = put(s, from, n);
 
 		if (m == 0)
@@ -174,43 +145,32 @@ void stream_write(struct stream *s, const void *bytes, size_t n)
 	}
 	if (n == 0 || s->closed)
 		return;
-	c = grow(NULL, sizeof *c + n);
-	c->fd = -1;
-	c->n = n;
-	memcpy(c->bytes, from, n);
-	append(s, c);
+	chunks_add(&s->chunks, from, n);
 	s->pending += n;
 	flush(s);
 }
 
-void stream_file(struct stream *s, int fd, size_t n)
+void stream_append(struct stream *s, struct chunks *chunks)
 {
-	struct chunk *c;
-
-	if (s->closed || n == 0) {
-		close(fd);
-		return;
-	}
-	c = grow(NULL, sizeof *c);
-	c->fd = fd;
-	c->n = n;
-	append(s, c);
+	for (const struct chunk *c = chunks->first; c; c = c->next)
+		s->pending += c->file ? 0 : c->n;
+	chunks_move(&s->chunks, chunks);
 	flush(s);
 }
 
 bool stream_now(struct stream *s, const void *bytes, size_t n)
 {
-	return !s->first && !s->closed && writable(s) && write(s->watch.fd, bytes, n) > 0;
+	return !s->chunks.first && !s->closed && writable(s) && write(s->watch.fd, bytes, n) > 0;
 }
 
 bool stream_full(const struct stream *s)
 {
-	return s->pending >= FULL || (s->first && s->first->fd >= 0);
+	return s->pending >= FULL || (s->chunks.first && s->chunks.first->file);
 }
 
 bool stream_idle(const struct stream *s)
 {
-	return !s->first;
+	return !s->chunks.first;
 }
 
 void stream_drop(struct stream *s)

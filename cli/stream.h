@@ -9,17 +9,16 @@
 #include <stddef.h>
 
 #include "cli/loop.h"
-
-struct chunk;
+#include "cli/spool.h"
 
 struct stream {
 	struct watch watch;
 	struct loop *loop;
-	bool file;   /* never makes anyone wait */
-	bool own;    /* the descriptor is ours alone, and does not block */
-	bool closed; /* nobody reads any more: what is written is dropped */
-	int error;   /* why */
-	struct chunk *first, **last;
+	bool file;            /* never makes anyone wait */
+	bool own;             /* the descriptor is ours alone, and does not block */
+	bool closed;          /* nobody reads any more: what is written is dropped */
+	int error;            /* why */
+	struct chunks chunks; /* that wait */
 	size_t pending;       /* bytes in memory */
 	void (*before)(void); /* called before something is written; may be NULL */
 };
@@ -27,8 +26,8 @@ struct stream {
 void stream_open(struct stream *s, struct loop *l, int fd);
 /* The bytes are copied, if they cannot be written at once. */
 void stream_write(struct stream *s, const void *bytes, size_t n);
-/* The first n bytes of a file, which is closed afterwards. */
-void stream_file(struct stream *s, int fd, size_t n);
+/* Takes all chunks, and leaves none. */
+void stream_append(struct stream *s, struct chunks *chunks);
 /* The reader is behind: write no more for now. */
 bool stream_full(const struct stream *s);
 bool stream_idle(const struct stream *s);

@@ -77,7 +77,7 @@ _wq_run() {
 	if [[ $cur == -* ]]; then
 		_wq_reply "-0 --null -d --delimiter= -a --arg-file= --max-queue= --socket= -j --jobs=
 			-n --max-args= --timeout= --kill-after= --command-wait= --rate= --burst= --dry-run --retries= --backoff= --jitter --jitter=
-			--halt= --dead= --debounce= --max-wait= --tag
+			--halt= --dead= --debounce= --max-wait= -k --keep-order --tag
 			--line-buffer --results= --log= --summary --no-progress -q --quiet -v --verbose -h --help --http=
 			--metrics-file= --name= --on-term= --grace= --leftover="
 	else

@@ -61,6 +61,7 @@ complete -c wq -n __wq_options -l halt -x -a 'never soon now soon,fail=3 now,fai
 complete -c wq -n __wq_options -l dead -r -F -d 'Append keys that failed for good'
 complete -c wq -n __wq_options -l debounce -x -d 'Run a key once it has not been given for that time'
 complete -c wq -n __wq_options -l max-wait -x -d 'But wait no longer than that in all'
+complete -c wq -n __wq_options -s k -l keep-order -d 'Show outputs in the order of keys'
 complete -c wq -n __wq_options -l tag -d 'Each line begins with the key'
 complete -c wq -n __wq_options -l line-buffer -d 'Show each line at once'
 complete -c wq -n __wq_options -l results -x -a '(__fish_complete_directories)' -d 'Put output into files'

@@ -12,12 +12,12 @@ from rig import Case
 class Served(Case):
     """`self.serve(...)` starts a run on the socket `s`; `self.ask(...)` is a command that talks to it."""
 
-    def serve(self, *args, command=("true",), env=None, **kwargs):
+    def serve(self, *args, command=("true",), env=None, stdout=subprocess.DEVNULL, **kwargs):
         self.err = open(self.dir / "err", "wb")
         self.addCleanup(self.err.close)
         self.addCleanup(lambda: self.assertNotIn("Sanitizer", self.said()))
         self.run_ = self.start("run", "--socket", "s", *args, "--", *command, stdin=subprocess.DEVNULL,
-                               stdout=subprocess.DEVNULL, stderr=self.err, env=env, **kwargs)
+                               stdout=stdout, stderr=self.err, env=env, **kwargs)
         self.until(self.is_served, "a socket that listens")
         return self.run_
 
