@@ -4,6 +4,7 @@
  *
  *   WQ_SHIM=vfork:ERRNO:FILE   vfork() fails with it as long as FILE exists
  *   WQ_SHIM=pipe2:ERRNO:FILE   likewise
+ *   WQ_SHIM=read:ERRNO:FILE    read() of standard input fails with it once, and FILE is removed
  *   WQ_SHIM=orphan             the parent is killed before vfork() has returned in the child
  */
 #include <dlfcn.h>
@@ -42,6 +43,21 @@ pid_t vfork(void)
 			;
 	}
 	return child;
+}
+
+ssize_t read(int fd, void *bytes, size_t n)
+{
+	ssize_t (*real)(int, void *, size_t);
+
+	if (fd == STDIN_FILENO && fails("read")) {
+		int error = errno;
+
+		unlink(strrchr(getenv("WQ_SHIM"), ':') + 1);
+		errno = error;
+		return -1;
+	}
+	*(void **)&real = dlsym(RTLD_NEXT, "read");
+	return real(fd, bytes, n);
 }
 
 int pipe2(int fd[2], int flags)

@@ -1,4 +1,5 @@
 """Where keys come from, and which bytes are a key."""
+import errno
 import os
 import re
 import signal
@@ -30,6 +31,25 @@ class Input(Case):
 
     def summary(self, stderr):
         return stderr.decode().split("wq: ")[1].strip()
+
+    # ---- reading
+
+    def test_nothing_there_after_all(self):
+        """Another reader of the same pipe was quicker, or a signal came: that is no end of the input."""
+        for error in (errno.EAGAIN, errno.EINTR):
+            once = self.dir / "once"
+            once.touch()
+            p = self.wq("run", "--", "echo", input="a\nb\n", env=self.shim(f"read:{error}:{once}"))
+            self.assertEqual((p.returncode, sorted(p.stdout.split())), (0, [b"a", b"b"]), p.stderr)
+            self.assertFalse(once.exists())
+
+    def test_a_message_that_is_too_long(self):
+        """It is cut, and still a line."""
+        p = self.wq("run", "-a", "x" * 3000, "--", "true")
+        line, rest = p.stderr.split(b"\n", 1)
+        self.assertEqual(p.returncode, 1)
+        self.assertRegex(line, rb"^wq: x+$")
+        self.assertEqual((len(line), rest), (2046, b""))
 
     # ---- lines, -0, -d
 

@@ -120,6 +120,16 @@ class Look(Served):
         self.until_status(running=1)
         self.ask("add", "works", "in line")
 
+    def test_ls_without_room_for_it(self):
+        """A long answer goes through a file of the run. If there is none, nothing of the answer is printed."""
+        self.fifo("gate")
+        self.serve("-j1", command=("sh", "-c", "read x <gate"), env={"TMPDIR": str(self.dir / "nowhere")})
+        self.ask("add", "-", input="".join(f"{i:0100}\n" for i in range(6000)))
+        for form in ((), ("--json",), ("-0",)):
+            self.assertEqual(self.ask("ls", "--limit", "0", *form, status=1), "")
+        self.assertIn("no room for so long an answer in $TMPDIR: No such file or directory", self.complaint)
+        self.assertEqual(len(self.ask("ls", "--limit", "10").splitlines()), 10)
+
     def test_ls(self):
         self.stage()
         self.assertEqual([(e["key"], e["state"], e["failures"], e["again"]) for e in self.ls()],
