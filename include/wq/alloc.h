@@ -26,10 +26,20 @@ extern "C" {
  * it is then called by several threads at once. The struct is copied by
  * wq_new(); `ctx` must outlive the queue.
  *
- * The queue asks for blocks of 64 KiB (256 KiB or so for very long keys, 2 MiB
- * once it holds megabytes) and cuts them up itself; it gives them back when
- * they are empty, but for eight small ones. Besides, it asks for itself (some
- * kilobytes), for the directory of its table, and for 74 KB during a walk.
+ * The queue asks for runs of 16 KiB (128 KiB for keys of over some kilobytes)
+ * and cuts them up itself. A run without keys is idle; the queue keeps up to 24
+ * small and 4 large ones and an eighth of those in use, and gives back the others,
+ * at most two in one call. Besides, it asks for itself (some kilobytes), for
+ * descriptors (4 KiB for 2 MiB of runs) and tables that grow with its size, and
+ * for 74 KB during a walk.
+ *
+ * The default allocator (malloc, and mmap from 64 KiB on) does the same, but maps
+ * 2 MiB of address space at a time once a queue has 256 KiB, and returns the pages
+ * of single runs to the kernel. It does not use huge pages: the first touch of
+ * one can take milliseconds, under the queue's lock.
+ *
+ * A queue has at most 32 GiB of runs: 450 million keys of 20 bytes. Beyond, as
+ * when alloc returns NULL, calls answer WQ_ENOMEM and change nothing. [ENOMEM]
  */
 typedef struct wq_allocator {
 	void *(*alloc)(void *ctx, size_t size, size_t align);

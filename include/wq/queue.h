@@ -227,7 +227,8 @@ WQ_API int wq_clock_changed(wq *q);
  *   WQ_ETOOLONG   len > WQ_KEY_MAX
  *   WQ_ESHUTDOWN  shutting down; the key was not added
  *   WQ_EFULL      the key is new and max_keys are alive; it was not added
- *   WQ_ENOMEM     the key was not added
+ *   WQ_ENOMEM     the key was not added: no memory, or the queue has 32 GiB
+ *                 (<wq/alloc.h>)
  *
  * Blocks: no. Allocates: yes, a new key.
  */

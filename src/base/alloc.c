@@ -1,49 +1,42 @@
 /*
- * The default allocator: malloc for small things, the kernel for blocks.
+ * The default allocator: malloc for small things, the kernel for large ones.
  *
- * Blocks are mapped and unmapped, so that what a burst took goes back to the
- * system whatever else the program keeps on its heap. Blocks of 2 MiB are
- * aligned to that and ask for a huge page: a queue of a million keys is then
- * some thirty TLB entries instead of sixteen thousand.
+ * What is large is mapped and unmapped, so that what a burst took goes back to the
+ * system whatever else the program keeps on its heap.
+ *
+ * No huge pages. The first touch of one clears 2 MiB, and may make the kernel
+ * compact memory first: 0.1 to 5 ms, under a queue's lock. And a part of one cannot
+ * be given back.
  */
 #define _GNU_SOURCE
 #include "base/alloc.h"
 
-#include <stdint.h>
 #include <stdlib.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
-enum { MAP_FROM = 64 << 10 };
+enum { MAP_FROM = 64 << 10, HUGE = 2 << 20 };
 
-static void *map(size_t size)
+void *wq__map(size_t size)
 {
 	void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
-	return p == MAP_FAILED ? NULL : p;
+	if (p == MAP_FAILED)
+		return NULL;
+	/* On systems that give all programs huge pages. A kernel without them refuses. */
+	if (size >= HUGE)
+		(void)madvise(p, size, MADV_NOHUGEPAGE);
+	return p;
 }
 
-static void *map_huge(size_t size)
+void wq__unmap(void *p, size_t size)
 {
-	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	munmap(p, size);
+}
 
-	if (size > SIZE_MAX - WQ__HUGE - page)
-		return NULL;
-	size = (size + page - 1) / page * page;
-
-	char *p = map(size + WQ__HUGE);
-
-	if (!p)
-		return NULL;
-
-	size_t before = (WQ__HUGE - (uintptr_t)p % WQ__HUGE) % WQ__HUGE;
-
-	if (before > 0)
-		munmap(p, before);
-	munmap(p + before + size, WQ__HUGE - before);
-	/* Only advice: where it is refused, the block has small pages. */
-	(void)madvise(p + before, size, MADV_HUGEPAGE);
-	return p + before;
+void wq__unmap_pages(void *p, size_t size)
+{
+	/* Refused for memory that is locked: it stays then, and is used again all the same. */
+	(void)madvise(p, size, MADV_DONTNEED);
 }
 
 static void *default_alloc(void *ctx, size_t size, size_t align)
@@ -51,10 +44,8 @@ static void *default_alloc(void *ctx, size_t size, size_t align)
 	void *p;
 
 	(void)ctx;
-	if (size >= WQ__HUGE)
-		return map_huge(size);
 	if (size >= MAP_FROM)
-		return map(size);
+		return wq__map(size);
 	return posix_memalign(&p, align < sizeof(void *) ? sizeof(void *) : align, size) == 0
 	           ? p
 	           : NULL;
@@ -64,7 +55,7 @@ static void default_free(void *ctx, void *p, size_t size)
 {
 	(void)ctx;
 	if (size >= MAP_FROM)
-		munmap(p, size);
+		wq__unmap(p, size);
 	else
 		free(p);
 }

@@ -2,10 +2,10 @@
 #ifndef WQ_BASE_ALLOC_H
 #define WQ_BASE_ALLOC_H
 
-#include <wq/alloc.h>
+#include <stdbool.h>
+#include <stddef.h>
 
-/* Blocks of this size or more are aligned to it by the default allocator, and get huge pages. */
-#define WQ__HUGE ((size_t)2 << 20)
+#include <wq/alloc.h>
 
 extern const wq_allocator wq__default_allocator;
 
@@ -19,5 +19,20 @@ static inline void wq__free(const wq_allocator *a, void *p, size_t size)
 	if (p)
 		a->free(a->ctx, p, size);
 }
+
+/*
+ * Does this allocator take its memory from the kernel? Then who uses it may do the
+ * same, and give back single pages.
+ */
+static inline bool wq__maps(const wq_allocator *a)
+{
+	return a->alloc == wq__default_allocator.alloc;
+}
+
+/* Whole pages, of which each takes memory only when it is touched; or NULL. */
+void *wq__map(size_t size);
+void wq__unmap(void *p, size_t size);
+/* The memory of these pages goes back; they may be touched again, and hold anything then. */
+void wq__unmap_pages(void *p, size_t size);
 
 #endif

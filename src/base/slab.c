@@ -1,14 +1,8 @@
-/* See slab.h. Invariant: a block is in its class's list exactly while an object can be cut from it. */
+/* See slab.h. Invariant: a run is in its class's list exactly while an object can be cut from it. */
 #include "base/slab.h"
 
 #include <assert.h>
 #include <string.h>
-
-enum {
-	BLOCK_SMALL = 64 << 10,
-	SMALL_BLOCKS = 16, /* so many of a class before it gets large ones */
-	HEADER_UNITS = (sizeof(struct wq__block) + 63) / 64 * 8,
-};
 
 uint32_t wq__slab_class_slow(size_t size)
 {
@@ -31,102 +25,89 @@ static uint32_t class_units(uint32_t class)
 	return ((1u << k) + i * (1u << (k - 3))) / 8;
 }
 
+static enum wq__run_kind class_kind(uint32_t units)
+{
+	enum { SMALL = WQ__RUN_SMALL_BYTES / 8 };
+
+	return units <= SMALL / 4 && SMALL % units <= SMALL / 8 ? WQ__RUN_SMALL : WQ__RUN_LARGE;
+}
+
 void wq__slab_init(wq__slab *s, const wq_allocator *a)
 {
 	memset(s, 0, sizeof *s);
-	s->allocator = a;
+	wq__runs_init(&s->runs, a);
 }
 
 void wq__slab_release(wq__slab *s)
 {
-	for (uint32_t i = 0; i < s->nblocks; i++)
-		/* A hole in the table is an odd number, see number_free(). */
-		if (!((uintptr_t)s->blocks[i] & 1))
-			wq__free(s->allocator, s->blocks[i], s->blocks[i]->bytes);
-	wq__free(s->allocator, s->blocks, s->blocks_cap * sizeof(struct wq__block *));
-	wq__slab_init(s, s->allocator);
+	wq__runs_release(&s->runs);
+	wq__slab_init(s, s->runs.allocator);
 }
 
-void wq__slab_list(wq__slab *s, struct wq__block *b)
+void wq__slab_list(wq__slab *s, struct wq__run *d)
 {
-	struct wq__block **head = &s->room[b->class];
+	struct wq__run *head = s->room[d->class];
 
-	b->prev = NULL;
-	b->next = *head;
-	if (*head)
-		(*head)->prev = b;
-	*head = b;
-	b->listed = 1;
+	d->prev = 0;
+	d->next = head ? head->first : 0;
+	if (head)
+		head->prev = d->first;
+	s->room[d->class] = d;
+	d->flags |= WQ__RUN_LISTED;
 }
 
-void wq__slab_unlist(wq__slab *s, struct wq__block *b)
+void wq__slab_unlist(wq__slab *s, struct wq__run *d)
 {
-	if (b->prev)
-		b->prev->next = b->next;
+	struct wq__run *next = d->next ? wq__run_of(&s->runs, d->next) : NULL;
+
+	if (d->prev)
+		wq__run_of(&s->runs, d->prev)->next = d->next;
 	else
-		s->room[b->class] = b->next;
-	if (b->next)
-		b->next->prev = b->prev;
-	b->listed = 0;
+		s->room[d->class] = next;
+	if (next)
+		next->prev = d->prev;
+	d->flags &= (uint8_t)~WQ__RUN_LISTED;
 }
 
-/* A hole holds the next hole's number + 1, shifted and made odd, so that it is no pointer. */
-static void number_free(wq__slab *s, uint32_t number)
+static struct wq__run *run_new(wq__slab *s, uint32_t class)
 {
-	s->blocks[number] = (struct wq__block *)((uintptr_t)s->free_number << 1 | 1);
-	s->free_number = number + 1;
+	uint32_t unit = class_units(class);
+	enum wq__run_kind kind = class_kind(unit);
+	uint32_t bytes = kind == WQ__RUN_SMALL ? WQ__RUN_SMALL_BYTES : WQ__RUN_LARGE_BYTES;
+	struct wq__run *d = wq__run_take(&s->runs, kind);
+
+	if (!d)
+		return NULL;
+	d->class = (uint8_t) class;
+	d->flags = 0;
+	d->live = 0;
+	d->unit = (uint16_t)unit;
+	d->fresh = 0;
+	d->end = (uint16_t)(bytes / 8 / unit * unit);
+	d->freed = WQ__RUN_NONE;
+	wq__slab_list(s, d);
+	return d;
 }
 
-static int number_grow(wq__slab *s)
+/* The class has no freed object at hand: cut a fresh one. */
+void *wq__slab_alloc_slow(wq__slab *s, uint32_t class, uint32_t *id)
 {
-	uint32_t cap = s->blocks_cap ? s->blocks_cap * 2 : 16;
-	struct wq__block **blocks;
+	struct wq__run *d = s->room[class];
 
-	if (cap > WQ__SLAB_BLOCKS_MAX)
-		return 0;
-	blocks = wq__alloc(s->allocator, cap * sizeof(struct wq__block *), sizeof(void *));
-	if (!blocks)
-		return 0;
-	if (s->blocks) {
-		memcpy(blocks, s->blocks, s->nblocks * sizeof(struct wq__block *));
-		wq__free(s->allocator, s->blocks, s->blocks_cap * sizeof(struct wq__block *));
-	}
-	s->blocks = blocks;
-	s->blocks_cap = cap;
-	return 1;
-}
+	if (!d)
+		d = run_new(s, class);
+	if (!d)
+		return NULL;
 
-/* The caller has made sure that there is a number left. */
-static uint32_t number_take(wq__slab *s)
-{
-	if (!s->free_number)
-		return s->nblocks++;
+	uint32_t at = d->fresh;
 
-	uint32_t number = s->free_number - 1;
-
-	s->free_number = (uint32_t)((uintptr_t)s->blocks[number] >> 1);
-	return number;
-}
-
-static void block_format(wq__slab *s, struct wq__block *b, uint32_t class)
-{
-	b->class = class;
-	b->live = 0;
-	b->unit = class_units(class);
-	b->fresh = HEADER_UNITS;
-	b->end = HEADER_UNITS + ((uint32_t)(b->bytes / 8) - HEADER_UNITS) / b->unit * b->unit;
-	b->freed = 0;
-	s->class_blocks[class]++;
-	wq__slab_list(s, b);
-}
-
-static size_t block_bytes(const wq__slab *s, uint32_t class)
-{
-	size_t four = (HEADER_UNITS + 4 * (size_t)class_units(class)) * 8;
-
-	if (s->class_blocks[class] >= SMALL_BLOCKS)
-		return WQ__HUGE;
-	return four > BLOCK_SMALL ? four : BLOCK_SMALL;
+	assert(d->freed == WQ__RUN_NONE && at < d->end);
+	d->fresh = (uint16_t)(at + d->unit);
+	d->live++;
+	if (d->fresh == d->end)
+		wq__slab_unlist(s, d);
+	*id = d->first + at;
+	return d->base + (size_t)at * 8;
 }
 
 /* Those that are used again are no spares. */
@@ -135,87 +116,36 @@ static void forget_used_spares(wq__slab *s)
 	uint32_t n = 0;
 
 	for (uint32_t i = 0; i < s->nspares; i++) {
-		struct wq__block *b = s->spares[i];
+		struct wq__run *d = s->spares[i];
 
-		b->spare = b->live == 0;
-		if (b->spare)
-			s->spares[n++] = b;
+		if (d->live == 0)
+			s->spares[n++] = d;
+		else
+			d->flags &= (uint8_t)~WQ__RUN_SPARE;
 	}
 	s->nspares = n;
 }
 
-/* A spare block, or NULL: there is none. */
-static struct wq__block *spare_take(wq__slab *s)
+static void run_give(wq__slab *s, struct wq__run *d)
 {
-	struct wq__block *b;
-
-	forget_used_spares(s);
-	if (s->nspares == 0)
-		return NULL;
-	b = s->spares[--s->nspares];
-	b->spare = 0;
-	wq__slab_unlist(s, b);
-	s->class_blocks[b->class]--;
-	return b;
+	wq__slab_unlist(s, d);
+	wq__run_give(&s->runs, d);
 }
 
-static struct wq__block *block_new(wq__slab *s, uint32_t class)
+/* It becomes a spare, and the oldest of them goes if they are too many. */
+void wq__slab_emptied(wq__slab *s, struct wq__run *d)
 {
-	size_t bytes = block_bytes(s, class);
-	struct wq__block *b = bytes == BLOCK_SMALL ? spare_take(s) : NULL;
-
-	if (!b) {
-		if (!s->free_number && s->nblocks == s->blocks_cap && !number_grow(s))
-			return NULL;
-		b = wq__alloc(s->allocator, bytes, 64);
-		if (!b)
-			return NULL;
-		b->bytes = bytes;
-		b->spare = 0;
-		b->number = number_take(s);
-		s->blocks[b->number] = b;
+	if (class_kind(d->unit) != WQ__RUN_SMALL) {
+		run_give(s, d);
+		return;
 	}
-	block_format(s, b, class);
-	return b;
-}
-
-static void block_free(wq__slab *s, struct wq__block *b)
-{
-	wq__slab_unlist(s, b);
-	s->class_blocks[b->class]--;
-	number_free(s, b->number);
-	wq__free(s->allocator, b, b->bytes);
-}
-
-/* The class has no freed object at hand: cut a fresh one. */
-void *wq__slab_alloc_slow(wq__slab *s, uint32_t class, uint32_t *id)
-{
-	struct wq__block *b = s->room[class];
-
-	if (!b)
-		b = block_new(s, class);
-	if (!b)
-		return NULL;
-
-	uint32_t at = b->fresh;
-
-	assert(!b->freed && at < b->end);
-	b->fresh += b->unit;
-	b->live++;
-	if (b->fresh == b->end)
-		wq__slab_unlist(s, b);
-	*id = b->number << WQ__SLAB_OFFSET_BITS | at;
-	return (char *)b + (size_t)at * 8;
-}
-
-void wq__slab_emptied(wq__slab *s, struct wq__block *b)
-{
 	if (s->nspares == WQ__SLAB_SPARES)
 		forget_used_spares(s);
-	if (s->nspares < WQ__SLAB_SPARES && b->bytes == BLOCK_SMALL) {
-		b->spare = 1;
-		s->spares[s->nspares++] = b;
-	} else {
-		block_free(s, b);
+	if (s->nspares == WQ__SLAB_SPARES) {
+		run_give(s, s->spares[0]);
+		s->nspares--;
+		memmove(s->spares, s->spares + 1, s->nspares * sizeof(struct wq__run *));
 	}
+	d->flags |= WQ__RUN_SPARE;
+	s->spares[s->nspares++] = d;
 }

@@ -375,7 +375,7 @@ static void grows_and_shrinks_to_almost_nothing(void **state)
 	print_message("%d slots: %.1f bytes each, longest way from home %zu, %zu pages, moved %u\n",
 	              N, (double)b.mem.bytes / N, longest, b.table.npages, b.table.moved_max);
 	assert_true(longest < 200);
-	/* three slots a key, with what is left of blocks of 2 MiB */
+	/* three slots a key, with what is left of runs */
 	assert_true(b.mem.bytes <= 32 * (int64_t)N);
 	for (uint32_t i = N; i-- > 0;) {
 		uint32_t j = (uint32_t)rng_below(&rng, i + 1);
