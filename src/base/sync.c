@@ -333,27 +333,39 @@ static void wait_for(wq__lock *l, const struct wait *how)
 	}
 }
 
+/*
+ * The same, counted as one that waits. Whoever is counted goes on until it has the lock, and
+ * takes one that is given; a thread that has given it itself takes it once its gift has been
+ * taken, which the count of those who got it shows. So a lock that is given is taken: its
+ * giver holds it, so that the gifts of all others that wait have been taken.
+ */
+static void wait_counted(wq__lock *l, struct wait how)
+{
+	uint16_t went;
+
+	atomic_fetch_add_explicit(&l->came, 1, memory_order_relaxed);
+	if (!how.gave)
+		how.heir = end_ownership(l);
+	if (!(how.heir && try_lock(l, &how)))
+		wait_for(l, &how);
+	went = atomic_load_explicit(&l->went, memory_order_relaxed);
+	atomic_store_explicit(&l->went, (uint16_t)(went + 1), memory_order_relaxed);
+}
+
 void wq__lock_slow(wq__lock *l)
 {
-	struct wait how = {.heir = false};
-
 	if (become_owner(l))
 		return;
 	if (atomic_load_explicit(&l->owner, memory_order_relaxed) == (wq__me() | WQ__SHARED))
 		wq__lock_taken_by_its_holder();
-	atomic_fetch_add_explicit(&l->came, 1, memory_order_relaxed);
-	how.heir = end_ownership(l);
-	if (!(how.heir && try_lock(l, &how)))
-		wait_for(l, &how);
-	/* A count and not a difference: only the holder writes this one. */
-	atomic_store_explicit(&l->went, atomic_load_explicit(&l->went, memory_order_relaxed) + 1,
-	                      memory_order_relaxed);
+	wait_counted(l, (struct wait){.heir = false});
 }
 
+/* It is counted from here on, and not since it gave the lock: it may have been elsewhere. */
 void wq__lock_retake(wq__lock *l, wq__passed p)
 {
 	if (p.given)
-		wait_for(l, &(struct wait){.gave = &p});
+		wait_counted(l, (struct wait){.gave = &p});
 	else
 		wq__lock_acquire(l);
 }

@@ -279,7 +279,7 @@ static inline wq__passed wq__lock_pass(wq__lock *l)
 {
 	wq__passed p = {.went = atomic_load_explicit(&l->went, memory_order_relaxed)};
 
-	/* Whoever waits goes on waiting until it has the lock: one that is given is taken. */
+	/* Somebody waits: see wait_counted(). */
 	p.given = atomic_load_explicit(&l->word, memory_order_relaxed) == WQ__HELD &&
 	          atomic_load_explicit(&l->came, memory_order_relaxed) != p.went;
 	wq__lock_leave(l, p.given ? WQ__GIVEN : WQ__FREE);

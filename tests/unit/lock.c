@@ -163,6 +163,78 @@ static void lock_is_passed_around(void **state)
 	}
 }
 
+/* Who takes it again waits like anybody else: two that are at long work take turns. */
+static int64_t pass_back(void *arg)
+{
+	struct shared *s = arg;
+	wq__passed passed;
+
+	wq__lock_acquire(&s->lock);
+	await_waiters(&s->lock, 1);
+	passed = wq__lock_pass(&s->lock);
+	s->wrong += !passed.given;
+	wq__lock_retake(&s->lock, passed);
+	s->wrong += s->counter != 1; /* the other one was in */
+	wq__lock_release(&s->lock);
+	return 0;
+}
+
+static void two_that_pass_it_take_turns(void **state)
+{
+	struct shared s = {.counter = 0};
+	struct actor a;
+
+	(void)state;
+	wq__lock_init(&s.lock);
+	wq__lock_acquire(&s.lock);
+	actor_start(&a, pass_back, &s);
+	await_waiters(&s.lock, 1);
+	wq__lock_retake(&s.lock, wq__lock_pass(&s.lock));
+	s.counter++;
+	wq__lock_release(&s.lock);
+	actor_join(&a);
+	IS(s.wrong, 0);
+}
+
+/*
+ * Between giving it and taking it again, a walk calls functions of the user's. Who is there
+ * does not wait: others pass the lock without it.
+ */
+static int64_t pass_once(void *arg)
+{
+	struct shared *s = arg;
+
+	wq__lock_acquire(&s->lock);
+	s->counter++;
+	wq__lock_retake(&s->lock, wq__lock_pass(&s->lock));
+	s->counter++;
+	wq__lock_release(&s->lock);
+	return 0;
+}
+
+static void who_has_passed_it_is_not_waited_for(void **state)
+{
+	struct shared s = {.counter = 0};
+	struct actor a, b;
+	wq__passed passed;
+
+	(void)state;
+	wq__lock_init(&s.lock);
+	wq__lock_acquire(&s.lock);
+	actor_start(&a, acquire_and_release, &s);
+	await_waiters(&s.lock, 1);
+	passed = wq__lock_pass(&s.lock);
+	assert_true(passed.given);
+	actor_join(&a);
+	/* Now others come, and this thread is still elsewhere. */
+	actor_start(&b, pass_once, &s);
+	actor_join(&b);
+	acquire_and_release(&s);
+	wq__lock_retake(&s.lock, passed);
+	IS(s.counter, 4);
+	wq__lock_release(&s.lock);
+}
+
 /* One that is owned is passed by ending that. */
 static void lock_of_an_owner_is_passed(void **state)
 {
@@ -325,6 +397,8 @@ int main(void)
 	    cmocka_unit_test(a_queue_is_made_without_the_kernel),
 	    cmocka_unit_test(lock_is_passed_to_whoever_waits),
 	    cmocka_unit_test(lock_is_passed_around),
+	    cmocka_unit_test(two_that_pass_it_take_turns),
+	    cmocka_unit_test(who_has_passed_it_is_not_waited_for),
 	    cmocka_unit_test(lock_of_an_owner_is_passed),
 	    cmocka_unit_test(lock_is_not_taken_twice),
 	    cmocka_unit_test(lock_sleeps_in_its_own_lot),

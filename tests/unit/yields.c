@@ -29,7 +29,7 @@ static uint32_t numbers[MANY];
 
 static void somebody_waits(void)
 {
-	atomic_store(&lock->came, (uint16_t)(atomic_load(&lock->went) + 1));
+	atomic_fetch_add(&lock->came, 1);
 	atomic_fetch_or(lock->place, 1);
 }
 
@@ -43,10 +43,11 @@ void __wrap_wq__lock_wake(_Atomic uint32_t *place)
 		given++;
 		atomic_fetch_add(&lock->went, 1);
 		atomic_store(&lock->word, WQ__FREE);
+		somebody_waits();
 	} else {
 		released++;
+		atomic_fetch_or(place, 1);
 	}
-	somebody_waits();
 }
 
 static int64_t use(void *arg)
