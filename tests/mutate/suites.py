@@ -7,17 +7,17 @@ import fnmatch
 import re
 
 SUITES = {
-    "src/base/*": ["unit_(?!sync|inside)", "behaviour_(states|add|order|memory|metrics|limiter_bounded|clock)|fault_",
+    "src/base/*": ["unit_(?!sync|lock|inside|yields|width)", "behaviour_(states|add|order|memory|metrics|limiter_bounded|clock)|fault_",
                    "^model|limiter_model|wheel_model"],
-    "src/base/sync*": ["unit_(sync|inside)", "behaviour_(get|wait|drain|timer|pool|clock|fd)",
-                       "stress_(meet|timeout|pingpong|mix)"],
+    "src/base/sync*": ["unit_(sync|lock|inside|yields)", "behaviour_(get|wait|drain|timer|pool|clock|fd)",
+                       "tso|stress_(meet|timeout|pingpong|mix)"],
     "src/time/*": ["unit_(agenda|sort|ticks|wheel)|behaviour_(heap|wheel|timer|delayqueue|clock)|wheel_",
                    "behaviour_(delay|burst|policy|within|day|cancel)|fault_oom$", "^model", "^sim"],
     "src/limit/*": ["behaviour_(limit|bearer|retry|vectors)|limiter_model|fault_oom_limiter", "^model$",
                     "stress_limiter"],
     "src/metrics/*": ["behaviour_metrics|fault_oom_metrics", "http_(api|bill|listings|paths)", "^model$"],
     "src/queue/*": ["behaviour_(states|rules|checklist|get|delay|retry|vectors)|^model$",
-                    "behaviour_|unit_inside|unit_collide|fault_", "^model|limiter_model", "^sim",
+                    "behaviour_|unit_(inside|collide|width|yields)|fault_", "^model|limiter_model", "^sim",
                     "stress_(meet|timeout|pool)$"],
     "src/pool/*": ["behaviour_(pool|parallel|settle|dead|retry|metrics_unseen|drain)", "^sim", "stress_pool"],
     "src/http/*": ["http_(api|bill|listings)", "http_(paths|hostile|walks)"],
