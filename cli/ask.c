@@ -12,6 +12,7 @@
 
 #include "cli/frame.h"
 #include "cli/listen.h"
+#include "cli/place.h"
 #include "cli/replace.h"
 #include "cli/say.h"
 
@@ -100,6 +101,12 @@ static int unreachable(struct ask *a)
 	if (errno == EAGAIN) {
 		too_long(a, &t);
 		status = EXIT_LEFT;
+	} else if (a->by_default && (errno == ENOENT || errno == ECONNREFUSED)) {
+		text_print(&t,
+		           "which run? none listens on %s; --socket NAME or PATH names another, or "
+		           "WQ_SOCKET in the environment",
+		           a->path);
+		status = EXIT_USAGE;
 	} else if (errno == ENOENT || errno == ECONNREFUSED) {
 		text_print(&t, "no run listens on %s", a->path);
 	} else {
@@ -110,9 +117,34 @@ static int unreachable(struct ask *a)
 	return status;
 }
 
-int ask_open(struct ask *a, const char *path, int64_t timeout_ns)
+/* Which run is it? EXIT_OK, or an exit status after a message. */
+static int find_run(struct ask *a, const char *given)
+{
+	struct text path = {0};
+
+	/* An empty --socket is a mistake, and not the default. */
+	bool empty = given && *given == '\0';
+
+	if (!given)
+		given = getenv("WQ_SOCKET");
+	a->by_default = !given || *given == '\0';
+	if (empty || (a->by_default && !place_exists())) {
+		say("which run? --socket NAME or PATH names its socket, or WQ_SOCKET in the "
+		    "environment");
+		return EXIT_USAGE;
+	}
+	if (!place_path(a->by_default ? PLACE_DEFAULT : given, &path)) {
+		text_release(&path);
+		return EXIT_USAGE;
+	}
+	a->path = path.bytes;
+	return EXIT_OK;
+}
+
+int ask_open(struct ask *a, const char *given, int64_t timeout_ns)
 {
 	struct sockaddr_un to;
+	int status;
 
 	*a = (struct ask){.fd = -1, .sign_ns = ask_now()};
 	if (timeout_ns > 0) {
@@ -120,19 +152,15 @@ int ask_open(struct ask *a, const char *path, int64_t timeout_ns)
 		a->deadline_ns = a->sign_ns + timeout_ns;
 	}
 	a->patience_ns = timeout_ns < 0 ? PATIENCE : 0;
-	if (!path)
-		path = getenv("WQ_SOCKET");
-	if (!path || *path == '\0') {
-		say("which run? --socket PATH names its socket, or WQ_SOCKET in the environment");
-		return EXIT_USAGE;
-	}
-	if (!listen_address(&to, path))
+	status = find_run(a, given);
+	if (status != EXIT_OK)
+		return status;
+	if (!listen_address(&to, a->path)) {
+		ask_close(a);
 		return EXIT_TROUBLE;
-	a->path = grow(NULL, strlen(path) + 1);
-	memcpy(a->path, path, strlen(path) + 1);
+	}
 	if (!reach(a, &to)) {
-		int status = unreachable(a);
-
+		status = unreachable(a);
 		ask_close(a);
 		return status;
 	}

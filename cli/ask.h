@@ -20,6 +20,7 @@ struct ask {
 	struct text in;
 	size_t at; /* before that it has been handed out */
 	char *path;
+	bool by_default;     /* nothing named it */
 	int64_t timeout_ns;  /* for all of it; 0: none */
 	int64_t deadline_ns; /* when that is over, CLOCK_MONOTONIC; 0: never */
 	int64_t patience_ns; /* with silence; 0: for ever */
@@ -33,10 +34,10 @@ struct ask {
 };
 
 /*
- * path NULL: as WQ_SOCKET says. timeout_ns: for everything until ask_close(), 0: none, -1: none,
+ * given: a path or a name, place.h; NULL: as WQ_SOCKET says, or the default name. timeout_ns: for everything until ask_close(), 0: none, -1: none,
  * but 10 s without a sign of life are too long. 0, or an exit status after a message.
  */
-int ask_open(struct ask *a, const char *path, int64_t timeout_ns);
+int ask_open(struct ask *a, const char *given, int64_t timeout_ns);
 void ask_close(struct ask *a);
 
 /* An order is made field by field, and sent. */

@@ -70,6 +70,7 @@ void conn_close(struct conn *c)
 	if (c->next)
 		c->next->prev = c->prev;
 	ct->n--;
+	ct->nguests -= c->guest;
 	text_release(&c->in);
 	text_release(&c->out);
 	text_release(&c->split.part);

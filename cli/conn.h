@@ -32,6 +32,8 @@ struct conn {
 	struct run *run;
 	struct conn *prev, *next;
 	struct conn *next_held;
+	long user;  /* whose it is */
+	bool guest; /* neither ours nor root's: RIGHT_FEED */
 	enum conn_kind kind;
 	bool held;         /* in the list of those who go on when there is room */
 	bool ended;        /* nothing more will come */
@@ -80,7 +82,7 @@ struct control {
 	struct watch listener;
 	struct stat own; /* what lies at the path */
 	struct conn *all;
-	unsigned n;
+	unsigned n, nguests; /* connections, and of those guests */
 	struct conn *held, **held_end;
 	struct conn *resumed; /* goes on first, if it is held again */
 	int64_t accept_at_ns; /* there was no room for a connection; 0: there was */

@@ -13,6 +13,7 @@
 #include "cli/conn.h"
 #include "cli/listen.h"
 #include "cli/listing.h"
+#include "cli/place.h"
 
 enum { AT_ONCE = 64 };
 
@@ -23,14 +24,22 @@ enum { AT_ONCE = 64 };
 
 static void let_in(struct run *r, int fd)
 {
+	struct control *ct = r->control;
 	struct conn *c = conn_new(r, fd);
-	long user;
+	enum right right = listen_right(fd, r->opt->socket_mode, ct->own.st_gid, &c->user);
 
-	if (!listen_friend(fd, &user)) {
-		conn_refuse(c, "this run is another user's: it takes nothing from user %ld", user);
+	c->guest = right == RIGHT_FEED;
+	if (right == RIGHT_NONE) {
+		conn_refuse(c, "this run is another user's: it takes nothing from user %ld",
+		            c->user);
 		if (!r->opt->quiet)
-			say("socket: user %ld was refused", user);
+			say("socket: user %ld was refused", c->user);
 	}
+	/* Others do not take all the room. */
+	ct->nguests += c->guest;
+	if (c->guest && ct->nguests > budget_connections(r) / 2)
+		conn_refuse(c, "the run has no room for so many connections of other users: try "
+		               "again later");
 	conn_go(c);
 }
 
@@ -134,8 +143,11 @@ bool control_open(struct run *r)
 {
 	struct control *ct;
 	struct stat own;
-	int fd = listen_open(r->opt->socket, &own);
+	int fd;
 
+	if (r->opt->socket_named && !place_make(r->opt->socket))
+		return false;
+	fd = listen_open(r->opt->socket, r->opt->socket_mode, r->opt->socket_gid, &own);
 	if (fd < 0)
 		return false;
 	ct = grow(NULL, sizeof *ct);

@@ -16,7 +16,8 @@ static const char overview[] =
     "  wq run [-j N] [OPTION]... -- COMMAND [ARG | {}]...   read keys and run the command for "
     "each\n"
     "\n"
-    "With `wq run --socket PATH`, from other shells (PATH by --socket, or in WQ_SOCKET):\n"
+    "With `wq run --socket PATH`, from other shells (by --socket, or in WQ_SOCKET; a NAME without\n"
+    "a slash stands for $XDG_RUNTIME_DIR/wq/NAME, and `wq` is the default):\n"
     "\n"
     "  wq add [--after TIME] KEY...|-    give keys; -: those on standard input; --wait: for them\n"
     "  wq status [--json]                what it does\n"
@@ -55,6 +56,9 @@ static const struct {
      "  -a, --arg-file=FILE       read FILE; -: standard input, also with --socket\n"
      "      --max-queue=N         read no more while N keys wait or are in line (100000)\n"
      "      --socket=PATH         take keys and orders from other processes; see wq help add\n"
+     "                            a NAME without a slash: $XDG_RUNTIME_DIR/wq/NAME\n"
+     "      --socket-mode=MODE    0660, 0666: let a group or all users give keys (0600)\n"
+     "      --socket-group=GROUP  the group of the socket; with 0660 if no mode is given\n"
      "\n"
      "Commands\n"
      "  -j, --jobs=N              commands at once (as many as there are CPUs)\n"
@@ -107,7 +111,9 @@ static const struct {
      "  inotifywait -mr -e close_write --format '%w%f' in/ | wq run -j4 --debounce 100ms -- "
      "./convert {}\n"},
 #define AT                                                                                         \
-	"\nThe run is the one that listens on --socket=PATH (-s PATH), or on $WQ_SOCKET.\n"        \
+	"\nThe run is the one that listens on --socket=PATH or NAME (-s PATH), on $WQ_SOCKET, or " \
+	"on\n"                                                                                     \
+	"the name wq.\n"                                                                           \
 	"  --timeout=TIME   give up after TIME, 0: never; without it, if the run does not "        \
 	"answer\n"                                                                                 \
 	"                   for 10s: exit status 75\n"

@@ -22,6 +22,7 @@
 #include <unistd.h>
 
 #include "cli/say.h"
+#include "cli/text.h"
 
 enum { LOOKS = 500, LOOK_MS = 10 }; /* for a lock: five seconds */
 
@@ -108,13 +109,33 @@ static bool make_way(const struct sockaddr_un *to)
 	return true;
 }
 
-static int bind_private(const struct sockaddr_un *to)
+/* The group that it should have. False, after a message. */
+static bool give_group(const struct sockaddr_un *to, gid_t gid)
+{
+	struct stat st;
+
+	if (lstat(to->sun_path, &st) == 0 && S_ISSOCK(st.st_mode) && st.st_uid == geteuid() &&
+	    fchownat(AT_FDCWD, to->sun_path, (uid_t)-1, gid, AT_SYMLINK_NOFOLLOW) == 0)
+		return true;
+	say("--socket-group: %s cannot be given to group %u: %s; only root gives it to a group "
+	    "that he is not in",
+	    to->sun_path, (unsigned)gid, strerror(errno));
+	return false;
+}
+
+/* It has its mode from the beginning, and its group before it listens: until then nobody connects. */
+static int bind_for(const struct sockaddr_un *to, unsigned mode, int64_t gid)
 {
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	mode_t before = umask(0177);
+	mode_t before = umask(0777 & ~(mode_t)mode);
 	int rc = fd < 0 ? -1 : bind(fd, (const struct sockaddr *)to, sizeof *to);
 
 	umask(before);
+	if (rc == 0 && gid >= 0 && !give_group(to, (gid_t)gid)) {
+		unlink(to->sun_path);
+		close(fd);
+		return -1;
+	}
 	if (rc == 0)
 		rc = listen(fd, SOMAXCONN);
 	if (rc == 0)
@@ -125,7 +146,7 @@ static int bind_private(const struct sockaddr_un *to)
 	return -1;
 }
 
-int listen_open(const char *path, struct stat *own)
+int listen_open(const char *path, unsigned mode, int64_t gid, struct stat *own)
 {
 	struct sockaddr_un to;
 	int dir, fd = -1;
@@ -136,7 +157,7 @@ int listen_open(const char *path, struct stat *own)
 	if (dir < 0)
 		return -1;
 	if (make_way(&to))
-		fd = bind_private(&to);
+		fd = bind_for(&to, mode, gid);
 	if (fd >= 0 && lstat(path, own) < 0)
 		*own = (struct stat){0};
 	close(dir);
@@ -152,14 +173,37 @@ void listen_unlink(const char *path, const struct stat *own)
 		unlink(path);
 }
 
-bool listen_friend(int fd, long *user)
+/* As it was when it connected, as all that the kernel tells. */
+static bool is_in_group(int fd, gid_t own, gid_t gid)
+{
+	socklen_t size = 0;
+	gid_t *groups;
+	bool found = own == gid;
+
+	if (found ||
+	    (getsockopt(fd, SOL_SOCKET, SO_PEERGROUPS, NULL, &size) < 0 && errno != ERANGE))
+		return found;
+	groups = grow(NULL, size + sizeof *groups);
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERGROUPS, groups, &size) == 0)
+		for (size_t i = 0; i < size / sizeof *groups; i++)
+			found |= groups[i] == gid;
+	free(groups);
+	return found;
+}
+
+enum right listen_right(int fd, unsigned mode, gid_t gid, long *user)
 {
 	struct ucred who;
 	socklen_t size = sizeof who;
 
 	*user = -1;
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &size) < 0)
-		return false;
+		return RIGHT_NONE;
 	*user = (long)who.uid;
-	return who.uid == 0 || who.uid == geteuid();
+	if (who.uid == 0 || who.uid == geteuid())
+		return RIGHT_ALL;
+	if (mode & 0020 && is_in_group(fd, who.gid, gid))
+		return RIGHT_FEED;
+	/* As the kernel has it: a member of the group is not one of the others. */
+	return mode & 0002 && !is_in_group(fd, who.gid, gid) ? RIGHT_FEED : RIGHT_NONE;
 }

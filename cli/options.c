@@ -3,8 +3,10 @@
 
 #include <errno.h>
 #include <getopt.h>
+#include <grp.h>
 #include <limits.h>
 #include <sched.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -12,6 +14,7 @@
 
 #include "base/utf8.h"
 #include "cli/parse.h"
+#include "cli/place.h"
 #include "cli/say.h"
 #include "cli/words.h"
 
@@ -40,6 +43,8 @@ enum {
 	RESULTS,
 	RETRIES,
 	SOCKET,
+	SOCKET_GROUP,
+	SOCKET_MODE,
 	SUMMARY,
 	TAG,
 	TIMEOUT,
@@ -78,6 +83,8 @@ static const struct option longs[] = {
     {"results", required_argument, NULL, RESULTS},
     {"retries", required_argument, NULL, RETRIES},
     {"socket", required_argument, NULL, SOCKET},
+    {"socket-group", required_argument, NULL, SOCKET_GROUP},
+    {"socket-mode", required_argument, NULL, SOCKET_MODE},
     {"summary", no_argument, NULL, SUMMARY},
     {"tag", no_argument, NULL, TAG},
     {"timeout", required_argument, NULL, TIMEOUT},
@@ -210,6 +217,28 @@ static bool is_name(const char *s)
 	return n > 0;
 }
 
+/* Only reading and writing, and never without the run's own user. */
+static int socket_mode(const char *value, unsigned *mode)
+{
+	size_t n = strspn(value, "01234567");
+
+	*mode = n > 0 && n <= 4 && value[n] == '\0' ? (unsigned)strtoul(value, NULL, 8) : 0;
+	return (*mode & 0600) == 0600 && (*mode & ~0666u) == 0
+	           ? 0
+	           : bad("socket-mode", value, "0600, 0660, 0666 or another mode from 0600");
+}
+
+static int socket_group(const char *value, int64_t *gid)
+{
+	const struct group *g = getgrnam(value);
+	uint64_t n;
+
+	if (!g && !parse_count(value, 0, UINT32_MAX - 1, &n))
+		return bad("socket-group", value, "the name or the number of a group");
+	*gid = g ? (int64_t)g->gr_gid : (int64_t)n;
+	return 0;
+}
+
 static int take(struct options *o, int c, char *arg)
 {
 	uint64_t n = 0;
@@ -327,6 +356,12 @@ static int take(struct options *o, int c, char *arg)
 	case SOCKET:
 		o->socket = arg;
 		break;
+	case SOCKET_GROUP:
+		rc = socket_group(arg, &o->socket_gid);
+		break;
+	case SOCKET_MODE:
+		rc = socket_mode(arg, &o->socket_mode);
+		break;
 	case SUMMARY:
 		o->summary = true;
 		break;
@@ -367,6 +402,29 @@ static const char *shared_file(const struct options *o)
 				return files[i];
 		}
 	return NULL;
+}
+
+/* Names become paths; who else may connect. */
+static int check_socket(struct options *o)
+{
+	static struct text path;
+
+	if (!o->socket && (o->socket_mode != 0 || o->socket_gid >= 0))
+		return usage("run", "--socket-mode and --socket-group go with --socket");
+	if (o->socket_mode == 0)
+		o->socket_mode = o->socket_gid >= 0 ? 0660 : 0600;
+	if (!o->socket)
+		return 0;
+	o->socket_named = place_is_name(o->socket);
+	if (o->socket_named && o->socket_mode != 0600)
+		return usage("run",
+		             "--socket %s: a socket with a name is in a folder for its user alone; "
+		             "for others give a path, with a slash",
+		             shown(o->socket, strlen(o->socket)));
+	if (!place_path(o->socket, &path))
+		return EXIT_USAGE;
+	o->socket = path.bytes;
+	return 0;
 }
 
 /* What each option alone cannot see. */
@@ -411,7 +469,7 @@ static int check(struct options *o, int ncommand)
 	}
 	/* A socket is an input of its own: standard input is read only if it is asked for. */
 	o->no_input = o->socket && !o->file;
-	return 0;
+	return check_socket(o);
 }
 
 /* getopt_long() leaves the option's letter if it knows it. */
@@ -445,6 +503,7 @@ int options_parse(struct options *o, int argc, char **argv)
 	    .backoff_max_ns = 300 * WQ_SECOND,
 	    .progress = true,
 	    .name = "wq",
+	    .socket_gid = -1,
 	    .grace_ns = 10 * WQ_SECOND,
 	};
 	opterr = 0;

@@ -41,7 +41,11 @@ struct options {
 	bool tag, line_buffer, keep_order, quiet, verbose, summary, progress;
 	const char *results, *log, *leftover, *dead;
 	/* control */
-	const char *socket, *http, *metrics_file, *name;
+	const char *socket;   /* its path */
+	bool socket_named;    /* it was given by its name */
+	unsigned socket_mode; /* who else may give keys: 0600, nobody */
+	int64_t socket_gid;   /* -1: as it comes */
+	const char *http, *metrics_file, *name;
 	bool drain_on_term;
 	int64_t grace_ns;
 };

@@ -404,26 +404,40 @@ static void ls(struct conn *c, struct fields *f)
 	listing_keys(c, state, n > 0 ? n : UINT64_MAX);
 }
 
+/* Sorted; guests: who may only feed the run may give this one. */
+static const struct {
+	const char *name;
+	void (*fn)(struct conn *c, struct fields *f);
+	bool guests;
+} orders[] = {
+    {"add", add, true},          {"await", await, true},
+    {"cancel", cancel, false},   {"drain", drain, false},
+    {"failing", failing, false}, {"forget", forget, false},
+    {"ls", ls, false},           {"pause", pause_starts, false},
+    {"resume", resume, false},   {"retry", retry, false},
+    {"set", set, false},         {"status", status, true},
+    {"stop", stop, false},       {"track", track, true},
+    {"wait", wait_keys, true},
+};
+
 void order(struct conn *c, const char *fields, size_t n)
 {
-	static const struct {
-		const char *name;
-		void (*fn)(struct conn *c, struct fields *f);
-	} orders[] = {
-	    {"add", add},         {"await", await},   {"cancel", cancel},  {"drain", drain},
-	    {"failing", failing}, {"forget", forget}, {"ls", ls},          {"pause", pause_starts},
-	    {"resume", resume},   {"retry", retry},   {"set", set},        {"status", status},
-	    {"stop", stop},       {"track", track},   {"wait", wait_keys},
-	};
 	struct fields f = {fields, fields + n};
 	char name[16];
 
 	word(&f, name, sizeof name);
 	for (size_t i = 0; i < sizeof orders / sizeof orders[0]; i++) {
-		if (strcmp(name, orders[i].name) == 0) {
+		if (strcmp(name, orders[i].name) != 0)
+			continue;
+		if (c->guest && !orders[i].guests)
+			conn_not(
+			    c, EXIT_TROUBLE,
+			    "%s: only the run's own user and root may do that; user %ld may give "
+			    "keys, wait for them, and ask for the status",
+			    name, c->user);
+		else
 			orders[i].fn(c, &f);
-			return;
-		}
+		return;
 	}
 	conn_not(c, EXIT_USAGE, "%s: the run knows no such order; is it an older wq?",
 	         shown(name, strlen(name)));

@@ -33,6 +33,8 @@ _wq_value() {
 	--jitter) [[ $assigned ]] && _wq_reply "none full equal decorrelated" ;;
 	--halt) _wq_reply "never soon now soon,fail= now,fail=" ;;
 	--on-term) _wq_reply "finish drain" ;;
+	--socket-mode) _wq_reply "0600 0660 0666" ;;
+	--socket-group) mapfile -t COMPREPLY < <(compgen -g -- "$cur") ;;
 	--retries) _wq_reply "forever 0 1 3 10" ;;
 	--state) _wq_reply "queued running waiting dead" ;;
 	-d | --delimiter | --max-queue | -j | --jobs | -n | --max-args | --timeout | --kill-after | --rate | --burst | \
@@ -75,7 +77,7 @@ _wq_run() {
 	fi
 	_wq_value "$option" && return
 	if [[ $cur == -* ]]; then
-		_wq_reply "-0 --null -d --delimiter= -a --arg-file= --max-queue= --socket= -j --jobs=
+		_wq_reply "-0 --null -d --delimiter= -a --arg-file= --max-queue= --socket= --socket-mode= --socket-group= -j --jobs=
 			-n --max-args= --timeout= --kill-after= --command-wait= --rate= --burst= --dry-run --retries= --backoff= --jitter --jitter=
 			--halt= --dead= --debounce= --max-wait= -k --keep-order --tag
 			--line-buffer --results= --log= --summary --no-progress -q --quiet -v --verbose -h --help --http=
@@ -90,7 +92,7 @@ _wq_takes_value() {
 	case $1 in
 	-a | -d | -j | -n | --arg-file | --backoff | --burst | --dead | --debounce | --delimiter | --grace | --halt | --http | --jobs | \
 		--command-wait | --kill-after | --leftover | --log | --max-args | --max-queue | --max-wait | --metrics-file | \
-		--name | --on-term | --rate | --results | --retries | --socket | --timeout) ;;
+		--name | --on-term | --rate | --results | --retries | --socket | --socket-group | --socket-mode | --timeout) ;;
 	*) return 1 ;;
 	esac
 }

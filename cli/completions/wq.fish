@@ -14,7 +14,7 @@ function __wq_options
         switch $words[1]
             case -a -d -j -n --arg-file --backoff --burst --dead --debounce --delimiter --grace --halt --http --jobs --kill-after --command-wait \
                     --leftover --log --max-args --max-queue --max-wait --metrics-file --name --on-term --rate --results --retries \
-                    --socket --timeout
+                    --socket --socket-group --socket-mode --timeout
                 set -e words[1]
             case '-*'
             case '*'
@@ -46,6 +46,8 @@ complete -c wq -n __wq_options -s d -l delimiter -x -d 'Keys end with this chara
 complete -c wq -n __wq_options -s a -l arg-file -r -F -d 'Read keys from this file'
 complete -c wq -n __wq_options -l max-queue -x -d 'Read no more while so many keys are there'
 complete -c wq -n __wq_options -l socket -r -F -d 'Take keys and orders from other processes'
+complete -c wq -n __wq_options -l socket-mode -x -a '0600 0660 0666' -d 'Let others give keys'
+complete -c wq -n __wq_options -l socket-group -x -a '(__fish_complete_groups)' -d 'The group of the socket'
 complete -c wq -n __wq_options -s j -l jobs -x -d 'Commands at once'
 complete -c wq -n __wq_options -s n -l max-args -x -d 'Keys of one command'
 complete -c wq -n __wq_options -l timeout -x -d 'Terminate a command that runs for longer'

@@ -16,7 +16,7 @@ class Served(Case):
         self.err = open(self.dir / "err", "wb")
         self.addCleanup(self.err.close)
         self.addCleanup(lambda: self.assertNotIn("Sanitizer", self.said()))
-        self.run_ = self.start("run", "--socket", "s", *args, "--", *command, stdin=subprocess.DEVNULL,
+        self.run_ = self.start("run", "--socket", "./s", *args, "--", *command, stdin=subprocess.DEVNULL,
                                stdout=stdout, stderr=self.err, env=env, **kwargs)
         self.until(self.is_served, "a socket that listens")
         return self.run_
@@ -35,7 +35,7 @@ class Served(Case):
 
     def ask(self, *args, status=0, **kwargs):
         """Its standard output; it ends with that status."""
-        p = self.wq(args[0], "-s", "s", *args[1:], **kwargs)
+        p = self.wq(args[0], "-s", "./s", *args[1:], **kwargs)
         self.assertEqual(p.returncode, status, (args, p.stdout[:2000], p.stderr[:2000]))
         self.complaint = p.stderr.decode(errors="replace")
         if status == 0 and args[0] not in ("ls", "add"):
@@ -44,7 +44,7 @@ class Served(Case):
 
     def begin(self, *args):
         """A command that goes on meanwhile."""
-        return self.start(args[0], "-s", "s", *args[1:])
+        return self.start(args[0], "-s", "./s", *args[1:])
 
     def finish(self, p):
         """Its exit status and what it said."""

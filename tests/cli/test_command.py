@@ -147,7 +147,7 @@ class Surroundings(Case):
 
         p = self.wq("run", "-j100", "--", "sh", "-c", "ulimit -Sn; ulimit -Hn", input="a\n", preexec_fn=limit)
         self.assertEqual((p.returncode, p.stdout), (0, b"100\n5000\n"), p.stderr)
-        p = self.start("run", "-j100", "--socket=s", "--", "true", preexec_fn=limit)
+        p = self.start("run", "-j100", "--socket=./s", "--", "true", preexec_fn=limit)
         self.assertIn(b"listens", p.stderr.readline())
         self.assertEqual(resource.prlimit(p.pid, resource.RLIMIT_NOFILE), (64 + 800 + 2048, 5000))
 

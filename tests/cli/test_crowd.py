@@ -45,7 +45,7 @@ class Crowd(Served):
         self.assertEqual([c.recv(1000) for c in conns[40:]], [b"1:.,"] * 20)
         told = [self.heard(c) for c in conns[:20]]
         self.assertIn("wq: the run has no room for so many connections: try again later\n", told)
-        self.assertEqual(self.said(), "wq: listens on s\n")
+        self.assertEqual(self.said(), "wq: listens on ./s\n")
 
     def test_who_is_busy_stays(self):
         """One that gives a key now and then is not idle."""
@@ -114,7 +114,7 @@ class Crowd(Served):
         for c in conns:
             c.close()
         self.until_status(given=sent)
-        self.assertEqual(self.said(), "wq: listens on s\n")
+        self.assertEqual(self.said(), "wq: listens on ./s\n")
 
     def test_half_a_key(self):
         """is no key if we cut it."""

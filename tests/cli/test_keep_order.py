@@ -249,7 +249,7 @@ class KeepOrder(Served):
                        command=["sh", "-c", '[ "$1" != 0 ] || read x <go.0; echo "$1"', "sh", "{}"])
         (self.dir / "keys").write_text("".join(f"{i}\n" for i in range(50)))
         with open(self.dir / "keys", "rb") as keys:
-            giving = self.start("add", "-s", "s", "-", stdin=keys)
+            giving = self.start("add", "-s", "./s", "-", stdin=keys)
         status = self.until(lambda: (s := self.status())["full"] and s["running"] == 1 and s)
         # Those of the other three that ran when it was full are beyond it.
         self.assertIn(status["done"], range(10, 14))

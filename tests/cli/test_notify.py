@@ -224,8 +224,8 @@ class Notify(Case):
         self.assertEqual(self.fields(seen, "STOPPING") + self.fields(seen, "EXTEND_TIMEOUT_USEC"), [])
 
     def test_drain_is_a_stop(self):
-        s, p = self.held("--socket=queue", "-a", "-")
-        q = self.wq("drain", "--no-wait", "-s", "queue")
+        s, p = self.held("--socket=./queue", "-a", "-")
+        q = self.wq("drain", "--no-wait", "-s", "./queue")
         self.assertEqual((q.returncode, q.stderr), (0, b""))
         seen = self.wait_for(s, STOPPING="1")
         self.assertEqual(seen[-1]["EXTEND_TIMEOUT_USEC"], "15000000")

@@ -171,7 +171,7 @@ class Look(Served):
         self.ask("pause")
         keys = [b"\x1b[31m\n", b"\xff\xfe", "grün".encode(), b"x" * KEY_MAX]
         self.ask("add", "-0", "-", input=b"\0".join(keys))
-        out = self.wq("ls", "-s", "s", "-0").stdout
+        out = self.wq("ls", "-s", "./s", "-0").stdout
         self.assertEqual(sorted(out.split(b"\0")[:-1]), sorted(keys))
         text = self.ask("ls")
         self.assertIn("\\x1b[31m\\x0a", text)
@@ -182,7 +182,7 @@ class Look(Served):
         self.serve()
         read, write = os.pipe()
         os.close(read)
-        p = self.start("status", "-s", "s", stdout=write)
+        p = self.start("status", "-s", "./s", stdout=write)
         os.close(write)
         self.assertEqual(p.wait(rig.PATIENCE), 1)
 
@@ -499,13 +499,13 @@ class End(Served):
 
     def test_input_too(self):
         """-a - beside a socket: the end of the input is not the end of the run."""
-        p = self.start("run", "--socket", "s", "-a", "-", "--log", "log", "--", "true")
+        p = self.start("run", "--socket", "./s", "-a", "-", "--log", "log", "--", "true")
         self.run_ = p
         self.err = None
         self.give(p, "from input")
         p.stdin.close()
         p.stdin = None
-        self.until(lambda: self.wq("status", "-s", "s").returncode == 0)
+        self.until(lambda: self.wq("status", "-s", "./s").returncode == 0)
         self.ask("add", "from socket")
         self.ask("wait")
         self.ask("drain")

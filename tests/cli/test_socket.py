@@ -229,7 +229,7 @@ class Path(Served):
 
     def test_taken(self):
         self.serve()
-        self.fails("run", "--socket", "s", "--", "true", message="another run listens")
+        self.fails("run", "--socket", "./s", "--", "true", message="another run listens")
         self.ask("status")
 
     def test_two_starters(self):
@@ -239,14 +239,14 @@ class Path(Served):
             (self.dir / "s").unlink(missing_ok=True)
             s.bind(str(self.dir / "s"))
             s.close()
-            runs = [self.start("run", "--socket", "s", "--", "true", stdin=subprocess.DEVNULL) for _ in range(4)]
+            runs = [self.start("run", "--socket", "./s", "--", "true", stdin=subprocess.DEVNULL) for _ in range(4)]
             self.until(lambda: sum(p.poll() is not None for p in runs) == 3)
             (won,) = [p for p in runs if p.poll() is None]
             for p in runs:
                 if p is not won:
                     self.assertEqual(p.returncode, 1)
                     self.assertIn(b"another run listens", p.stderr.read())
-            self.until(lambda: self.wq("status", "-s", "s").returncode == 0)
+            self.until(lambda: self.wq("status", "-s", "./s").returncode == 0)
             self.assertEqual(self.status()["pid"], won.pid)
             won.terminate()
             self.assertEqual(won.wait(rig.PATIENCE), 0)
@@ -254,19 +254,19 @@ class Path(Served):
     def test_not_a_socket(self):
         (self.dir / "file").write_text("keep")
         os.symlink("nowhere", self.dir / "link")
-        for name in ("file", "link", "."):
+        for name in ("./file", "./link", "./."):
             self.fails("run", "--socket", name, "--", "true", message="is no socket")
         self.assertEqual(self.lines("file"), ["keep"])
         self.assertTrue(os.path.islink(self.dir / "link"))
 
     def test_bad_paths(self):
-        self.fails("run", "--socket", "x" * 108, "--", "true", message="at most 107 bytes")
+        self.fails("run", "--socket", "./" + "x" * 106, "--", "true", message="at most 107 bytes")
         self.fails("run", "--socket", "", "--", "true", message="empty")
         self.fails("run", "--socket", "none/s", "--", "true", message="No such file")
-        self.fails("status", "--socket", "x" * 108, message="at most 107 bytes")
+        self.fails("status", "--socket", "./" + "x" * 106, message="at most 107 bytes")
 
     def test_longest_path(self):
-        name = "x" * 107
+        name = "./" + "x" * 105
         p = self.start("run", "--socket", name, "--", "true", stdin=subprocess.DEVNULL)
         self.until(lambda: self.wq("status", "-s", name).returncode == 0)
         p.terminate()
@@ -274,18 +274,18 @@ class Path(Served):
         self.assertFalse((self.dir / name).exists())
 
     def test_nobody_listens(self):
-        self.fails("status", "-s", "s", message="no run listens on s")
+        self.fails("status", "-s", "./s", message="no run listens on ./s")
         self.serve()
         self.run_.kill()
         self.ended()
-        self.fails("add", "--socket=s", "k", message="no run listens on s")
+        self.fails("add", "--socket=./s", "k", message="no run listens on ./s")
 
     def test_which_run(self):
         self.fails("status", message="WQ_SOCKET", status=2)
         self.serve()
-        p = self.wq("status", env={"WQ_SOCKET": "s"})
+        p = self.wq("status", env={"WQ_SOCKET": "./s"})
         self.assertEqual(p.returncode, 0)
-        p = self.wq("status", "--socket", "s", env={"WQ_SOCKET": "elsewhere"})
+        p = self.wq("status", "--socket", "./s", env={"WQ_SOCKET": "elsewhere"})
         self.assertEqual(p.returncode, 0)
 
     def test_locked_folder(self):
@@ -294,7 +294,7 @@ class Path(Served):
                                   stdout=subprocess.PIPE)
         holder.stdout.readline()
         try:
-            self.fails("run", "--socket", "s", "--", "true", message="cannot be locked")
+            self.fails("run", "--socket", "./s", "--", "true", message="cannot be locked")
         finally:
             holder.communicate()
 
@@ -311,13 +311,13 @@ class Others(Served):
     def test_refused(self):
         self.serve()
         os.chmod(self.dir, 0o755)
-        p = self.wq("status", "-s", "s", preexec_fn=self.nobody)
+        p = self.wq("status", "-s", "./s", preexec_fn=self.nobody)
         self.assertEqual(p.returncode, 1)
         self.assertIn(b"Permission denied", p.stderr)
         # The mode is one lock, who asks is another.
         os.chmod(self.dir / "s", 0o666)
         for args in (["status"], ["add", "k"], ["stop"], ["top"], ["wait"]):
-            p = self.wq(args[0], "-s", "s", *args[1:], preexec_fn=self.nobody)
+            p = self.wq(args[0], "-s", "./s", *args[1:], preexec_fn=self.nobody)
             self.assertEqual(p.returncode, 1, args)
             self.assertEqual(p.stderr, b"wq: this run is another user's: it takes nothing from user 65534\n")
         p = subprocess.run(["python3", "-c", "import socket, sys\n"
@@ -469,7 +469,7 @@ class Load(Served):
         for c in conns:
             c.close()
         self.until_status(done=200, connections=1)
-        self.assertEqual(self.said(), "wq: listens on s\n")
+        self.assertEqual(self.said(), "wq: listens on ./s\n")
 
     def test_no_descriptors(self):
         """Not one: it does not spin, and goes on once there are some."""

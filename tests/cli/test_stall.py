@@ -93,17 +93,17 @@ class Shortage(Stall):
     def test_keys_merge_and_are_cancelled_meanwhile(self):
         gate = self.dir / "gate"
         gate.touch()
-        p = self.start("run", "-a-", "--socket=s", *self.options(), "--", "true",
+        p = self.start("run", "-a-", "--socket=./s", *self.options(), "--", "true",
                        env=self.shim(f"vfork:{errno.EAGAIN}:{gate}"))
         self.assertIn(b"listens", p.stderr.readline())
         self.give(p, "a", "b", "a", "a")
         self.assertIn(AGAIN, p.stderr.readline())
-        self.until(lambda: self.wq("ls", "-ss").stdout.count(b"queued") == 2, "both keys")
-        self.assertEqual(self.wq("cancel", "-ss", "b").returncode, 0)
+        self.until(lambda: self.wq("ls", "-s./s").stdout.count(b"queued") == 2, "both keys")
+        self.assertEqual(self.wq("cancel", "-s./s", "b").returncode, 0)
         gate.unlink()
-        self.assertEqual(self.wq("wait", "-ss").returncode, 0)
+        self.assertEqual(self.wq("wait", "-s./s").returncode, 0)
         self.assertEqual([(a["key"], a["attempt"], a["merged"]) for a in self.log()], [("a", 1, 2)])
-        self.assertEqual(self.wq("drain", "-ss").returncode, 0)
+        self.assertEqual(self.wq("drain", "-s./s").returncode, 0)
         self.assertEqual(p.wait(rig.PATIENCE), 0)
 
     def test_a_rate_is_not_used_up(self):
@@ -181,13 +181,13 @@ class Command(Stall):
 
     def test_gone_before_the_first_key(self):
         self.script("cmd", "exit 0")
-        p = self.start("run", *self.options(), "--socket=s", "-a-", "--", "./cmd")
+        p = self.start("run", *self.options(), "--socket=./s", "-a-", "--", "./cmd")
         self.assertIn(b"listens", p.stderr.readline())
         (self.dir / "cmd").rename(self.dir / "away")
         self.give(p, "0")
         self.assertIn(b"./cmd cannot be executed: No such file or directory; waiting", p.stderr.readline())
         (self.dir / "away").rename(self.dir / "cmd")
-        self.assertEqual(self.wq("wait", "-ss").returncode, 0)
+        self.assertEqual(self.wq("wait", "-s./s").returncode, 0)
         self.assertEqual([(a["key"], a["attempt"]) for a in self.log()], [("0", 1)])
 
     def test_it_does_not_come_back(self):

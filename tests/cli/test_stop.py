@@ -478,16 +478,16 @@ class Leftover(Stopping):
         for keys in (old, late, unread):
             self.random.shuffle(keys)
         self.fifo("goa")
-        p = self.start("run", "--socket=s", "-a-", "-j1", f"--max-queue={len(old) + len(late)}", "--leftover=left",
+        p = self.start("run", "--socket=./s", "-a-", "-j1", f"--max-queue={len(old) + len(late)}", "--leftover=left",
                        "--", "sh", "-c", self.HELD, "sh")
-        self.until(lambda: self.wq("add", "-s", "s", "a").returncode == 0)
+        self.until(lambda: self.wq("add", "-s", "./s", "a").returncode == 0)
         self.until_file("upa")
         for i in self.random.sample(range(len(late)), len(late)):
-            self.assertEqual(self.wq("add", "-s", "s", f"--after={i + 1}h", late[i]).returncode, 0)
+            self.assertEqual(self.wq("add", "-s", "./s", f"--after={i + 1}h", late[i]).returncode, 0)
         # All that may be read, and more.
         self.give(p, *old, *unread)
-        self.until(lambda: json.loads(self.wq("status", "-s", "s", "--json").stdout)["full"], "a full queue")
-        self.assertIn(b"listens on s", p.stderr.readline())
+        self.until(lambda: json.loads(self.wq("status", "-s", "./s", "--json").stdout)["full"], "a full queue")
+        self.assertIn(b"listens on ./s", p.stderr.readline())
         self.signal(p, TERM, "stopping")
         self.let("goa")
         self.assertEqual(p.wait(), 75)

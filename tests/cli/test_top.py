@@ -25,7 +25,7 @@ class Screen:
         self.resize(rows, columns)
         self.before = termios.tcgetattr(self.slave)
         self.raw = b""
-        self.p = case.start("top", "-s", "s", *args, stdin=self.slave, stdout=self.slave, env=env,
+        self.p = case.start("top", "-s", "./s", *args, stdin=self.slave, stdout=self.slave, env=env,
                             preexec_fn=self.own)
 
     def own(self):
@@ -222,7 +222,7 @@ class Top(Served):
 
     def unanswered(self, s):
         self.assertEqual(s.end(), 75)
-        self.assertEqual(s.p.stderr.read(), b"wq: the run at s does not answer after 3.0s: it is stopped or overloaded\n")
+        self.assertEqual(s.p.stderr.read(), b"wq: the run at ./s does not answer after 3.0s: it is stopped or overloaded\n")
 
     def test_the_run_does_not_answer(self):
         """It is not waited for without end, for neither keys nor signals are heard meanwhile."""

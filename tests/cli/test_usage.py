@@ -51,7 +51,8 @@ class Wrong(Case):
     def test_a_value_too_few(self):
         for word in ("-j", "-a", "-d", "-qj", "--jobs", "--backoff", "--log", "--rate", "--dead", "--leftover",
                      "--debounce", "--max-wait", "--burst", "--grace", "--http", "--kill-after", "--max-queue",
-                     "--metrics-file", "--name", "--on-term", "--results", "--retries", "--socket", "--timeout"):
+                     "--metrics-file", "--name", "--on-term", "--results", "--retries", "--socket", "--socket-group",
+                     "--socket-mode", "--timeout"):
             self.wrong(f"{word} wants a value", "run", word)
 
     def test_numbers(self):
