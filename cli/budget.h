@@ -1,7 +1,7 @@
 /*
  * Descriptors: one limit, and who may use how many of them.
  *
- *   the run itself    BUDGET_OWN: its files, the loop, signals, the server for --http
+ *   the run itself    BUDGET_OWN: its files, the loop, signals, kept output, the server for --http
  *   each command      BUDGET_COMMAND: two pipes, two files for long output, and twice that while
  *                     it is started
  *   connections       what is left, but no fewer than BUDGET_RESERVE

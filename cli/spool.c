@@ -12,7 +12,7 @@
 
 enum {
 	MEMORY = 1 << 20, /* bytes in memory, of all chunks: more goes to the shared file */
-	FILES = 64,       /* descriptors: more files are copied to the shared one */
+	FILES = 16,       /* descriptors, of BUDGET_OWN: more files are copied to the shared one */
 	SHARED = 1 << 28, /* bytes: the next one begins a new shared file, so that the space of this
 	                     one comes back */
 	BLOCK = 1 << 16,
@@ -75,7 +75,7 @@ static struct file *file_shared(void)
 	/* Nothing in it is wanted any more. */
 	if (shared && shared->refs == 1 && ftruncate(shared->fd, 0) == 0)
 		shared->end = 0;
-	if (shared && shared->end >= SHARED) {
+	if (shared && shared->end >= SHARED && nfile < FILES) {
 		file_drop(shared);
 		shared = NULL;
 	}

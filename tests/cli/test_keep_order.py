@@ -175,6 +175,25 @@ class KeepOrder(Served):
             self.ended(n)
         self.ends("a1", "b1", "c1")
 
+    def test_a_dead_key_that_is_tried_again(self):
+        """It is given anew, and has a new place."""
+        for k in "ab":
+            self.fifo(f"go.{k}")
+        with open(self.dir / "shown", "wb") as out:
+            self.serve("-k", "-q", "-j2", "--log=log", "--retries=0", stdout=out,
+                       command=["sh", "-c", 'read x <"go.$1"; echo "$1"; [ ! -e "fail.$1" ]', "sh", "{}"])
+        (self.dir / "fail.a").touch()
+        self.ask("add", "a", "b")
+        self.let("go.a")
+        self.until(lambda: self.status()["dead"] == 1)
+        (self.dir / "fail.a").unlink()
+        self.ask("retry", "a")
+        self.let("go.a")
+        self.ended(2)
+        self.assertEqual(self.lines("shown"), ["a"])
+        self.let("go.b")
+        self.ends("a", "b", "a")
+
     def test_merged(self):
         (self.dir / "keys").write_text("a\nb\na\nc\nb\n")
         p = self.wq("run", "-k", "-j4", "-akeys", "--", "echo")
@@ -230,8 +249,8 @@ class KeepOrder(Served):
         self.give(p, *keys)
         p.stdin.close()
         self.ended(999)
-        self.assertLess(self.peak(p), before + 8192)
-        self.assertLess(len(os.listdir(f"/proc/{p.pid}/fd")), 120)
+        self.assertLess(self.peak(p), before + 24000)  # a sanitizer has some of its own
+        self.assertLess(len(os.listdir(f"/proc/{p.pid}/fd")), 60)
         self.assertTrue(self.is_silent(p.stdout))
         self.let("go.0")
         for k in keys[1:]:
@@ -250,7 +269,7 @@ class KeepOrder(Served):
         (self.dir / "keys").write_text("".join(f"{i}\n" for i in range(50)))
         with open(self.dir / "keys", "rb") as keys:
             giving = self.start("add", "-s", "./s", "-", stdin=keys)
-        status = self.until(lambda: (s := self.status())["full"] and s["running"] == 1 and s)
+        status = self.until(lambda: (s := self.status())["full"] and s["running"] == 1 and s["queued"] == 0 and s)
         # Those of the other three that ran when it was full are beyond it.
         self.assertIn(status["done"], range(10, 14))
         self.let("go.0")
