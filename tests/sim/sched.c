@@ -409,6 +409,11 @@ uint32_t sim_call_second(void)
 	return cur == MAIN ? 0 : tasks[cur].second;
 }
 
+uint32_t sim_section_of(int task, int n)
+{
+	return n == 1 ? tasks[task].first : tasks[task].second;
+}
+
 uint32_t sim_call_last(void)
 {
 	return cur == MAIN ? 0 : tasks[cur].last;

@@ -122,6 +122,8 @@ uint32_t sim_call_first(void); /* the first section of the task since sim_call_b
 uint32_t sim_call_second(void);
 uint32_t sim_call_last(void);
 uint32_t sim_section(void); /* the latest section of all */
+/* The same of another task's present call; n = 1: the first, 2: the second. */
+uint32_t sim_section_of(int task, int n);
 /* When the task's last section began: what a clock read first thing under the lock has said. */
 int64_t sim_call_last_ns(void);
 

@@ -1,0 +1,294 @@
+/*
+ * What must hold, see pairs.h:
+ *
+ *   at each release   the queue's counts are those of its keys; ready keys and
+ *                     sleeping Gets imply one that is under way
+ *   everybody waits   each call that waits has something to wait for: a drain
+ *                     none if a shutdown began after it
+ *   a call answers    only what its header says, given what the others did
+ *   in the end        what was accepted was handed out, cancelled, dropped or
+ *                     left over, and counted so
+ */
+#include "pairs.h"
+
+#include <string.h>
+
+#include "queue/memory.h"
+#include "queue/queue.h"
+
+static struct wq__memory *inside(void)
+{
+	return run.q->state;
+}
+
+/* ---- the ledger ---------------------------------------------------------------- */
+
+void pairs_added(int key, int64_t rc, uint32_t section)
+{
+	if (rc == WQ_QUEUED || rc == WQ_MARKED || rc == WQ_MERGED)
+		run.wanted[key] = run.sure[key] = 2 * section;
+	else if (rc == WQ_WAITING || rc == WQ_MOVED || rc == WQ_KEPT)
+		run.waited[key] = 2 * section;
+}
+
+void pairs_got(const wq_item *it)
+{
+	int key = pairs_key_of(it);
+
+	if (run.holding[key])
+		sim_fail("key %s is with two workers", pairs_key(key));
+	run.holding[key] = true;
+	run.item[key] = *it;
+	run.ending[key] = 0;
+	run.got[key] = 2 * sim_call_last() + 1;
+	run.sure[key] = 2 * sim_call_first() + 1;
+}
+
+void pairs_ends(int key)
+{
+	run.holding[key] = false;
+	run.ending[key]++;
+}
+
+void pairs_hold_ended(int key, int64_t rc, uint32_t section)
+{
+	if (rc == WQ_ESTALE) {
+		if (run.ending[key] < 2 && run.got[key] == 0)
+			sim_fail("key %s is held, but its item was called stale", pairs_key(key));
+		return;
+	}
+	if (rc < 0)
+		sim_fail("a hold of %s was not ended: %s", pairs_key(key), wq_status_name((int)rc));
+	if (rc == WQ_LEFT)
+		run.left++;
+	else if (rc == WQ_QUEUED || rc == WQ_WAITING)
+		pairs_added(key, rc, section);
+}
+
+/* ---- answers ------------------------------------------------------------------- */
+
+static bool allowed(const struct call *c)
+{
+	const int *a = c->op->answers;
+
+	for (; *a != LAST; a++) {
+		if (*a == c->rc || (*a == VALUE && c->rc >= 0))
+			return true;
+	}
+	return false;
+}
+
+static bool any(unsigned flags, const struct call *but)
+{
+	for (int i = 0; i < run.ncalls; i++) {
+		if (&run.call[i] != but && run.call[i].begun && run.call[i].op->flags & flags)
+			return true;
+	}
+	return false;
+}
+
+static void judge_drain(const struct call *c)
+{
+	const wq_report *r = &c->report;
+
+	if (c->rc == WQ_EINTERRUPTED && !any(RELEASES, c) && !run.finishing)
+		sim_fail("%s was interrupted by nobody", c->op->name);
+	if (c->rc != WQ_OK)
+		return;
+	if (r->queued || r->running || r->dirty)
+		sim_fail("%s answered WQ_OK and reports %llu queued, %llu held, %llu dirty",
+		         c->op->name, (unsigned long long)r->queued, (unsigned long long)r->running,
+		         (unsigned long long)r->dirty);
+	/* Those that never come due are not waited for. */
+	if (r->waiting > (any(WAITS, NULL) ? 2u : 0u))
+		sim_fail("%s answered WQ_OK and reports %llu waiting, %llu dropped", c->op->name,
+		         (unsigned long long)r->waiting, (unsigned long long)r->dropped);
+}
+
+void pairs_answered(struct call *c)
+{
+	bool is_add = strncmp(c->op->name, "add", 3) == 0;
+
+	if (!allowed(c))
+		sim_fail("%s answered %s (%lld)", c->op->name,
+		         c->rc <= 0 ? wq_status_name((int)c->rc) : "a value", (long long)c->rc);
+	if (is_add && c->rc > 0 && c->shut_before)
+		sim_fail("%s was accepted after a shutdown", c->op->name);
+	if (c->rc == WQ_ESHUTDOWN && !run.finishing && !any(STOPS, c))
+		sim_fail("%s answered WQ_ESHUTDOWN, but nobody has shut the queue", c->op->name);
+	if (c->rc == WQ_EINTERRUPTED && c->op->kind == GETS && !run.finishing) {
+		bool by_somebody = false;
+
+		for (int i = 0; i < run.ncalls; i++)
+			by_somebody |= strncmp(run.call[i].op->name, "interrupt", 9) == 0;
+		if (!by_somebody)
+			sim_fail("%s was interrupted by nobody", c->op->name);
+	}
+	if (c->op->kind == DRAINS || (c->op->kind == ENDS_POOL && c->op->flags & STOPS))
+		judge_drain(c);
+	if (c->op->flags & FREES && c->rc >= 0)
+		run.q = NULL;
+}
+
+/* ---- at each release ------------------------------------------------------------ */
+
+void pairs_look(void)
+{
+	if (!run.q)
+		return;
+
+	struct wq__memory *m = inside();
+	wq__iter it = wq__table_iter(&m->table, 0);
+	uint32_t ready = 0, running = 0, dirty = 0, waiting = 0, never = 0, gets = 0;
+	uint64_t slot;
+
+	while ((slot = wq__iter_next(&it)) != 0) {
+		const struct wq__entry *e = wq__entry_at(m, (uint32_t)slot);
+
+		if (wq__entry_is_ghost(e))
+			continue;
+		ready += (e->bits & WQ_STATE_QUEUED) != 0;
+		running += (e->bits & WQ_STATE_RUNNING) != 0;
+		dirty += (e->bits & WQ_STATE_DIRTY) != 0;
+		waiting += (e->bits & WQ_STATE_WAITING) != 0;
+		never += e->bits & WQ_STATE_WAITING && e->added_ns == WQ_NEVER;
+	}
+	if (ready != m->nready || running != m->nrunning || dirty != m->ndirty ||
+	    waiting != m->nwaiting || never != m->nnever)
+		sim_fail("the counts are wrong: %u/%u queued, %u/%u held, %u/%u dirty, "
+		         "%u/%u waiting, %u/%u never",
+		         m->nready, ready, m->nrunning, running, m->ndirty, dirty, m->nwaiting,
+		         waiting, m->nnever, never);
+	for (const struct wq__waiter *g = m->gets; g; g = g->next)
+		gets += g->gate == NULL;
+	if (gets && ready && !m->inflight)
+		sim_fail("%u keys are ready, %u Gets wait and none is under way", ready, gets);
+	if (gets && !m->inflight && m->next_due_ns != WQ_NEVER && !m->leader &&
+	    !(m->flags & WQ__SHUT))
+		sim_fail("a Get waits beside keys that come due, and none leads");
+}
+
+/* ---- everybody waits ------------------------------------------------------------ */
+
+static unsigned bits_of(int key)
+{
+	struct wq__memory *m = inside();
+	const char *k = pairs_key(key);
+	uint32_t id = wq__find(m, wq__hash_of(m, k, strlen(k)), k, strlen(k));
+
+	return id ? wq__entry_at(m, id)->bits : 0;
+}
+
+/* Did a shutdown begin after this drain had, and return? */
+static bool released(const struct call *d)
+{
+	/* With pools, the first section resumes them. */
+	uint32_t began = sim_section_of(d->task, run.pool ? 2 : 1);
+
+	for (int i = 0; i < run.ncalls; i++) {
+		const struct call *c = &run.call[i];
+
+		if (c->op->flags & RELEASES && c->returned && began && c->first > began)
+			return true;
+	}
+	return false;
+}
+
+static const char *needless(const struct call *c)
+{
+	const struct wq__memory *m = inside();
+	bool over = m->flags & WQ__PATIENT ? wq__finished(m) : wq__idle(m);
+
+	switch (c->op->kind) {
+	case GETS:
+		if (m->nready > 0)
+			return "beside a ready key";
+		if (m->interrupts > 0)
+			return "though an interrupt is kept for it";
+		if (m->flags & WQ__SHUT && (!(m->flags & WQ__PATIENT) || over))
+			return "though the queue is shut and empty";
+		return NULL;
+	case AWAITS_IDLE:
+		return wq__idle(m) ? "though the queue is idle" : NULL;
+	case AWAITS_KEY:
+		return bits_of(c->op->key) & (WQ_STATE_QUEUED | WQ_STATE_RUNNING)
+		           ? NULL
+		           : "though the key is neither queued nor held";
+	case AWAITS_HOLD:
+		return bits_of(c->op->key) & WQ_STATE_RUNNING ? NULL
+		                                              : "though nobody holds the key";
+	case DRAINS:
+		if (over)
+			return "though nothing is left";
+		return released(c) ? "though a shutdown began after it" : NULL;
+	case ENDS_POOL:
+		return run.handlers == 0 && over ? "though no handler runs" : NULL;
+	case PASSES:
+		break;
+	}
+	return "though it is not to wait at all";
+}
+
+void pairs_judge_waits(void)
+{
+	for (int i = 0; i < run.ncalls; i++) {
+		const struct call *c = &run.call[i];
+
+		if (!c->begun || c->returned || !run.q)
+			continue;
+
+		const char *why = needless(c);
+
+		if (why)
+			sim_fail("%s waits %s", c->op->name, why);
+	}
+}
+
+/* ---- in the end ------------------------------------------------------------------ */
+
+/*
+ * A copy that waited, and after which its key was neither added, got nor
+ * cancelled, was dropped. One after which it was may have been dropped before
+ * that, if the queue was being shut by then.
+ */
+static void judge_dropped(uint64_t reported)
+{
+	uint64_t least = run.dropped, most = run.dropped;
+
+	for (int k = 0; k < PAIRS_KEYS; k++) {
+		uint32_t waited = run.waited[k];
+
+		least += waited > run.got[k] && waited > run.gone[k] && waited > run.wanted[k];
+		most += waited && (waited > run.sure[k] || run.sure[k] >= run.stopped);
+	}
+	if (reported < least || reported > most)
+		sim_fail("%llu keys were dropped, but it were %llu to %llu",
+		         (unsigned long long)reported, (unsigned long long)least,
+		         (unsigned long long)most);
+}
+
+void pairs_judge_end(const wq_report *r)
+{
+
+	for (int k = 0; k < PAIRS_KEYS; k++) {
+		if (run.wanted[k] > run.got[k] && run.wanted[k] > run.gone[k])
+			sim_fail("key %s was accepted and never handed out", pairs_key(k));
+	}
+	if (r->queued || r->running || r->dirty || r->waiting)
+		sim_fail("in the end %llu keys are queued, %llu held, %llu wait",
+		         (unsigned long long)r->queued, (unsigned long long)r->running,
+		         (unsigned long long)r->waiting);
+	judge_dropped(r->dropped);
+	if (r->left != run.left)
+		sim_fail("%llu keys are left over, but %llu retries said so",
+		         (unsigned long long)r->left, (unsigned long long)run.left);
+	for (int i = 0; i < run.ncalls; i++) {
+		const struct call *c = &run.call[i];
+
+		if (c->op->kind == DRAINS && c->rc == WQ_OK && c->report.waiting == 0 &&
+		    c->report.dropped != r->dropped)
+			sim_fail("%s reports %llu dropped, but it were %llu", c->op->name,
+			         (unsigned long long)c->report.dropped,
+			         (unsigned long long)r->dropped);
+	}
+}
