@@ -1,0 +1,304 @@
+/*
+ * The real lock and parker of src/base/sync on a machine with store buffers: all
+ * runs of a few threads that take a lock, sleep, and free what it is in.
+ *
+ *     test_tso_lock                      all scenarios
+ *     test_tso_lock --scenario own --model pso --kernel none --run abca
+ *                                        one run, step by step
+ *     test_tso_lock --expect-failure     some scenario fails: for seeded bugs
+ *
+ * What is looked at: no two threads are inside; each sees what the one before
+ * wrote; nobody sleeps for ever; a lock that is freed by the last who held it is
+ * not touched any more.
+ */
+#include "tso/redirect.h"
+
+#include "base/sync.h"
+
+enum { RANDOM_RUNS = 20000, QUICK_RUNS = 400000, LONG_RUNS = 20000000 };
+
+static struct {
+	wq__lock lock;
+	_Atomic uint32_t count, users;
+} a;
+
+/* Another lock with the same place in the parking lot. */
+static struct {
+	_Alignas(64) wq__lock first;
+	char between[64 * WQ__LOT_PLACES - sizeof(wq__lock)];
+	wq__lock second;
+} two;
+
+static wq__parker parker;
+static int inside[2];
+static int rounds, entered;
+
+static void clear(void)
+{
+	for (int i = 0; i < WQ__LOT_PLACES; i++)
+		atomic_init(&wq__lot[i].place, 0);
+	memset(inside, 0, sizeof inside);
+	entered = 0;
+	rounds = 1;
+	atomic_init(&a.count, 0);
+	atomic_init(&a.users, 0);
+	tso_name(&a.lock.word, "word");
+	tso_name(&a.lock.owner, "owner");
+	tso_name(&a.lock.inside, "inside");
+	tso_name(&a.count, "count");
+	tso_name(&a.users, "users");
+	tso_name(wq__lock_place(&a.lock), "place");
+	tso_name(&parker.word, "parker");
+}
+
+static void enter(wq__lock *l, int which)
+{
+	wq__lock_acquire(l);
+	if (inside[which]++)
+		tso_fail("two threads hold the lock");
+	entered++;
+}
+
+static void leave(wq__lock *l, int which)
+{
+	inside[which]--;
+	wq__lock_release(l);
+}
+
+/* What the lock guards: read and written, and each must see the one before. */
+static void count_one(void)
+{
+	uint32_t n = atomic_load_explicit(&a.count, memory_order_relaxed);
+
+	if (n != (uint32_t)entered - 1)
+		tso_fail("a thread inside has not seen what the one before wrote");
+	atomic_store_explicit(&a.count, n + 1, memory_order_relaxed);
+}
+
+/* ---- scenarios ------------------------------------------------------------------- */
+
+static void setup_shared(void)
+{
+	clear();
+	wq__lock_init(&a.lock);
+}
+
+static void setup_shared_twice(void)
+{
+	setup_shared();
+	rounds = 2;
+}
+
+static void setup_own(void)
+{
+	clear();
+	wq__lock_init_own(&a.lock);
+}
+
+static void setup_own_twice(void)
+{
+	setup_own();
+	rounds = 2;
+}
+
+static void takes_turns(int me)
+{
+	(void)me;
+	for (int i = 0; i < rounds; i++) {
+		enter(&a.lock, 0);
+		count_one();
+		leave(&a.lock, 0);
+	}
+}
+
+/* The first thread comes twice, the others once. */
+static void owner_and_others(int me)
+{
+	for (int i = 0; i < (me == 0 ? 2 : 1); i++) {
+		enter(&a.lock, 0);
+		count_one();
+		leave(&a.lock, 0);
+	}
+}
+
+/* The last of the users frees the lock once it has left it. */
+static void frees(int me)
+{
+	uint32_t left;
+
+	(void)me;
+	enter(&a.lock, 0);
+	left = atomic_load_explicit(&a.users, memory_order_relaxed) + 1;
+	atomic_store_explicit(&a.users, left, memory_order_relaxed);
+	leave(&a.lock, 0);
+	if (left == 2)
+		tso_free(&a, sizeof a);
+}
+
+static void setup_two(void)
+{
+	clear();
+	wq__lock_init(&two.first);
+	wq__lock_init(&two.second);
+	if (wq__lock_place(&two.first) != wq__lock_place(&two.second))
+		tso_fail("the two locks have two places");
+	tso_name(&two.first.word, "first word");
+	tso_name(&two.second.word, "second word");
+	tso_name(wq__lock_place(&two.first), "place");
+}
+
+static void one_of_two(int me)
+{
+	wq__lock *l = me == 0 ? &two.first : &two.second;
+
+	if (me == 2) {
+		enter(&two.first, 0);
+		leave(&two.first, 0);
+	}
+	enter(l, me != 0);
+	leave(l, me != 0);
+}
+
+static bool set_parker;
+
+static void setup_parker(void)
+{
+	setup_shared();
+	wq__parker_init(&parker);
+	set_parker = false;
+}
+
+static void parks(int me)
+{
+	if (me == 0) {
+		if (!wq__parker_sleep(&parker, INT64_MAX))
+			tso_fail("a sleep without an end has timed out");
+		if (!set_parker)
+			tso_fail("a parker woke that nobody has set");
+		return;
+	}
+	wq__lock_acquire(&a.lock);
+	set_parker = true;
+
+	bool asleep = wq__parker_set(&parker);
+
+	wq__lock_release(&a.lock);
+	if (asleep)
+		wq__parker_wake(&parker);
+}
+
+static const struct tso_plan plans[] = {
+    {"shared", 2, setup_shared, takes_turns, NULL},
+    {"shared-twice", 2, setup_shared_twice, takes_turns, NULL},
+    {"own", 2, setup_own, takes_turns, NULL},
+    {"own-and-other", 2, setup_own, owner_and_others, NULL},
+    {"own-twice", 2, setup_own_twice, takes_turns, NULL},
+    {"shared-3", 3, setup_shared, takes_turns, NULL},
+    {"own-3", 3, setup_own, takes_turns, NULL},
+    {"own-and-others", 3, setup_own, owner_and_others, NULL},
+    {"free-shared", 2, setup_shared, frees, NULL},
+    {"free-own", 2, setup_own, frees, NULL},
+    {"two-locks", 3, setup_two, one_of_two, NULL},
+    {"parker", 2, setup_parker, parks, NULL},
+};
+enum { NPLANS = sizeof plans / sizeof *plans };
+
+static const char *const models[] = {"tso", "pso"};
+static const char *const kernels[] = {"barriers", "none", "refused"};
+
+/* ---- the command line --------------------------------------------------------------- */
+
+static _Noreturn void usage(void)
+{
+	fputs("see the top of tests/tso/lock.c\n", stderr);
+	exit(2);
+}
+
+static int index_of(const char *name, const char *const *list, int n)
+{
+	for (int i = 0; i < n; i++) {
+		if (strcmp(list[i], name) == 0)
+			return i;
+	}
+	usage();
+}
+
+static int failures;
+
+static void run(const struct tso_plan *plan, uint64_t max, bool quiet)
+{
+	struct tso_result r;
+	bool ok = tso_search(plan, max, &r);
+	bool complete = r.complete;
+	uint64_t runs = r.runs, states = r.states;
+
+	if (ok && !complete) {
+		ok = tso_random(plan, 1, RANDOM_RUNS, &r);
+		runs += r.runs;
+	}
+	if (ok && quiet)
+		return;
+	printf("%-6s %-14s %-3s %-8s %9llu runs %9llu states%s\n", ok ? "ok" : "FAILED", plan->name,
+	       models[tso_model], kernels[tso_kernel], (unsigned long long)runs,
+	       (unsigned long long)states,
+	       complete ? ", all"
+	       : ok     ? ", and by chance"
+	                : "");
+	if (!ok) {
+		printf("       %s\n       again: --scenario %s --model %s --kernel %s --run %s\n",
+		       r.what, plan->name, models[tso_model], kernels[tso_kernel], r.run);
+		failures++;
+	}
+	fflush(stdout);
+}
+
+int main(int argc, char **argv)
+{
+	const char *more = getenv("WQ_LONG"), *again = NULL;
+	bool is_long = more && *more && strcmp(more, "0") != 0, expected = false;
+	int only = -1, model = -1, kernel = -1;
+
+	for (int i = 1; i < argc; i++) {
+		if (strcmp(argv[i], "--expect-failure") == 0) {
+			expected = true;
+			continue;
+		}
+		if (i + 1 == argc)
+			usage();
+		if (strcmp(argv[i], "--scenario") == 0) {
+			for (only = 0; only < NPLANS && strcmp(plans[only].name, argv[i + 1]);)
+				only++;
+			if (only == NPLANS)
+				usage();
+		} else if (strcmp(argv[i], "--model") == 0) {
+			model = index_of(argv[i + 1], models, 2);
+		} else if (strcmp(argv[i], "--kernel") == 0) {
+			kernel = index_of(argv[i + 1], kernels, 3);
+		} else if (strcmp(argv[i], "--run") == 0) {
+			again = argv[i + 1];
+		} else {
+			usage();
+		}
+		i++;
+	}
+	for (int s = 0; s < NPLANS; s++) {
+		for (int m = 0; m < 2; m++) {
+			for (int k = 0; k < 3; k++) {
+				if ((only >= 0 && s != only) || (model >= 0 && m != model) ||
+				    (kernel >= 0 && k != kernel))
+					continue;
+				tso_model = (enum tso_model)m;
+				tso_kernel = (enum tso_kernel)k;
+				if (again)
+					return !tso_again(&plans[s], again);
+				run(&plans[s], is_long ? LONG_RUNS : QUICK_RUNS, false);
+				if (expected && failures)
+					return 0;
+			}
+		}
+	}
+	printf("%d failures\n", failures);
+	if (expected)
+		puts("the seeded bug was not found");
+	return expected || failures;
+}
