@@ -22,7 +22,7 @@
 #include "base/bug.h"
 #include "explore.h"
 
-enum { HOLDS = 3, QUICK_STOPS = 4, MAX_FAILURES = 20, MAX_RUNS = 200000 };
+enum { HOLDS = 3, QUICK_STOPS = 2, MAX_FAILURES = 20, MAX_RUNS = 200000 };
 
 enum has { WAITING = 1, HELD = 2, LINE = 4, DUE = 8, POOL = 16, NAMED = 32 };
 

@@ -197,7 +197,8 @@ static bool released(const struct call *d)
 static const char *needless(const struct call *c)
 {
 	const struct wq__memory *m = inside();
-	bool over = m->flags & WQ__PATIENT ? wq__finished(m) : wq__idle(m);
+	bool idle = m->nready == 0 && m->nrunning == 0 && m->next_due_ns > sim_now();
+	bool over = idle && m->nwaiting == (m->flags & WQ__PATIENT ? m->nnever : 0);
 
 	switch (c->op->kind) {
 	case GETS:
@@ -209,7 +210,7 @@ static const char *needless(const struct call *c)
 			return "though the queue is shut and empty";
 		return NULL;
 	case AWAITS_IDLE:
-		return wq__idle(m) ? "though the queue is idle" : NULL;
+		return idle ? "though the queue is idle" : NULL;
 	case AWAITS_KEY:
 		return bits_of(c->op->key) & (WQ_STATE_QUEUED | WQ_STATE_RUNNING)
 		           ? NULL

@@ -15,7 +15,7 @@
 
 #include "base/sync.h"
 
-enum { RANDOM_RUNS = 20000, QUICK_RUNS = 400000, LONG_RUNS = 20000000 };
+enum { RANDOM_RUNS = 30000, QUICK_RUNS = 60000, LONG_RUNS = 20000000 };
 
 static struct {
 	wq__lock lock;
@@ -47,7 +47,7 @@ static void clear(void)
 	tso_name(&a.lock.inside, "inside");
 	tso_name(&a.count, "count");
 	tso_name(&a.users, "users");
-	tso_name(wq__lock_place(&a.lock), "place");
+	tso_name(a.lock.place, "place");
 	tso_name(&parker.word, "parker");
 }
 
@@ -77,10 +77,23 @@ static void count_one(void)
 
 /* ---- scenarios ------------------------------------------------------------------- */
 
+/*
+ * The library asks once whether there are barriers, main() sees to it that there
+ * are. Where there are none no lock is owned.
+ */
+static void init(wq__lock *l, bool own)
+{
+	if (own && tso_kernel != TSO_NO_BARRIERS)
+		wq__lock_init_own(l);
+	else
+		wq__lock_init(l);
+	l->barrier = tso_kernel != TSO_NO_BARRIERS;
+}
+
 static void setup_shared(void)
 {
+	init(&a.lock, false);
 	clear();
-	wq__lock_init(&a.lock);
 }
 
 static void setup_shared_twice(void)
@@ -91,8 +104,8 @@ static void setup_shared_twice(void)
 
 static void setup_own(void)
 {
+	init(&a.lock, true);
 	clear();
-	wq__lock_init_own(&a.lock);
 }
 
 static void setup_own_twice(void)
@@ -121,6 +134,40 @@ static void owner_and_others(int me)
 	}
 }
 
+/* Long work, that passes the lock: if it is given, somebody has had it before it is taken again. */
+static void works_long(void)
+{
+	enter(&a.lock, 0);
+	count_one();
+	inside[0]--;
+
+	int before = entered;
+	wq__passed passed = wq__lock_pass(&a.lock);
+
+	wq__lock_retake(&a.lock, passed);
+	if (inside[0]++)
+		tso_fail("two threads hold the lock");
+	if (passed.given && entered == before)
+		tso_fail("a lock that was given to others was taken by the giver");
+	entered++;
+	count_one();
+	leave(&a.lock, 0);
+}
+
+static void one_works_long(int me)
+{
+	if (me == 0)
+		works_long();
+	else
+		takes_turns(me);
+}
+
+static void all_work_long(int me)
+{
+	(void)me;
+	works_long();
+}
+
 /* The last of the users frees the lock once it has left it. */
 static void frees(int me)
 {
@@ -138,13 +185,13 @@ static void frees(int me)
 static void setup_two(void)
 {
 	clear();
-	wq__lock_init(&two.first);
-	wq__lock_init(&two.second);
-	if (wq__lock_place(&two.first) != wq__lock_place(&two.second))
+	init(&two.first, false);
+	init(&two.second, false);
+	if (two.first.place != two.second.place)
 		tso_fail("the two locks have two places");
 	tso_name(&two.first.word, "first word");
 	tso_name(&two.second.word, "second word");
-	tso_name(wq__lock_place(&two.first), "place");
+	tso_name(two.first.place, "place");
 }
 
 static void one_of_two(int me)
@@ -189,17 +236,21 @@ static void parks(int me)
 
 static const struct tso_plan plans[] = {
     {"shared", 2, setup_shared, takes_turns, NULL},
-    {"shared-twice", 2, setup_shared_twice, takes_turns, NULL},
+    {"free-shared", 2, setup_shared, frees, NULL},
     {"own", 2, setup_own, takes_turns, NULL},
+    {"free-own", 2, setup_own, frees, NULL},
+    {"parker", 2, setup_parker, parks, NULL},
+    {"pass", 2, setup_shared, one_works_long, NULL},
+    {"pass-own", 2, setup_own, one_works_long, NULL},
+    {"pass-all", 2, setup_shared, all_work_long, NULL},
+    {"shared-twice", 2, setup_shared_twice, takes_turns, NULL},
     {"own-and-other", 2, setup_own, owner_and_others, NULL},
     {"own-twice", 2, setup_own_twice, takes_turns, NULL},
+    {"two-locks", 3, setup_two, one_of_two, NULL},
     {"shared-3", 3, setup_shared, takes_turns, NULL},
     {"own-3", 3, setup_own, takes_turns, NULL},
     {"own-and-others", 3, setup_own, owner_and_others, NULL},
-    {"free-shared", 2, setup_shared, frees, NULL},
-    {"free-own", 2, setup_own, frees, NULL},
-    {"two-locks", 3, setup_two, one_of_two, NULL},
-    {"parker", 2, setup_parker, parks, NULL},
+    {"pass-3", 3, setup_shared, one_works_long, NULL},
 };
 enum { NPLANS = sizeof plans / sizeof *plans };
 
@@ -281,6 +332,8 @@ int main(int argc, char **argv)
 		}
 		i++;
 	}
+	tso_kernel = TSO_BARRIERS;
+	wq__lock_init(&a.lock);
 	for (int s = 0; s < NPLANS; s++) {
 		for (int m = 0; m < 2; m++) {
 			for (int k = 0; k < 3; k++) {

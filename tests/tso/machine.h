@@ -14,7 +14,8 @@
  * Modifying operations, fences that are seq_cst and system calls empty the
  * thread's buffer; membarrier those of all threads, one after another. Every
  * operation is a step, before which any other thread may take steps and any
- * buffer may let go of a store.
+ * buffer may let go of a store; but a store into the buffer is none, because
+ * nobody can see it.
  *
  * The search is depth first over all runs; states that were seen before are
  * not entered again. What a thread knows is the list of what its operations

@@ -83,6 +83,7 @@
 #define pthread_self() ((pthread_t)tso_me())
 #define clock_gettime(id, at) ((void)(id), tso_clock(at))
 #define sched_getaffinity(pid, size, set) tso_affinity(size, set)
+#define abort() tso_fail("abort() in %s", __func__)
 #define syscall tso_syscall
 
 #endif
