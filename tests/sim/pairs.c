@@ -24,7 +24,8 @@
 
 enum { HOLDS = 3, QUICK_STOPS = 2, MAX_FAILURES = 20, MAX_RUNS = 200000 };
 
-enum has { WAITING = 1, HELD = 2, LINE = 4, DUE = 8, POOL = 16, NAMED = 32 };
+/* QUICK: unless there is time, each group runs with one length of holds, in turn. */
+enum has { WAITING = 1, HELD = 2, LINE = 4, DUE = 8, POOL = 16, NAMED = 32, QUICK = 64 };
 
 /* How a run begins. `early` is a call that waits already. */
 static const struct state {
@@ -32,10 +33,14 @@ static const struct state {
 	unsigned has;
 	const char *early;
 } states[] = {
-    {"mix", WAITING | HELD | LINE, NULL},           {"due", WAITING | HELD | LINE | DUE, NULL},
-    {"get-waits", WAITING | HELD, "get"},           {"drain-waits", HELD | LINE, "drain-drop"},
-    {"patient", WAITING | HELD, "drain-wait"},      {"pool", WAITING | HELD | LINE | POOL, NULL},
-    {"named", WAITING | HELD | LINE | NAMED, NULL}, {"free", WAITING | LINE, NULL},
+    {"mix", WAITING | HELD | LINE, NULL},
+    {"due", WAITING | HELD | LINE | DUE, NULL},
+    {"get-waits", WAITING | HELD | QUICK, "get"},
+    {"drain-waits", HELD | LINE | QUICK, "drain-drop"},
+    {"patient", WAITING | HELD | QUICK, "drain-wait"},
+    {"pool", WAITING | HELD | LINE | POOL | QUICK, NULL},
+    {"named", WAITING | HELD | LINE | NAMED | QUICK, NULL},
+    {"free", WAITING | LINE | QUICK, NULL},
 };
 enum { NSTATES = sizeof states / sizeof *states };
 
@@ -362,6 +367,9 @@ static void run_group(void)
 		return;
 	for (int hold = 1; hold <= HOLDS; hold++) {
 		if (opt.hold && hold != opt.hold)
+			continue;
+		if (!opt.long_run && !opt.hold && group.state->has & QUICK &&
+		    (int)(sum.groups / opt.parts) % HOLDS != hold - 1)
 			continue;
 		wq__hold_limit = (size_t)hold;
 
