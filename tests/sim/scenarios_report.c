@@ -130,6 +130,31 @@ static void setup_left(void)
 	sim_spawn("drainer", sim_chance(2) ? runner : dropper, NULL);
 }
 
+/* The queue was drained before it was shut down, whoever notices that first. */
+static void done_then_shut(void *arg)
+{
+	(void)arg;
+	SIM_CHECK(wq_done(w.q, &r.held) == WQ_OK);
+	SIM_CHECK(wq_shutdown(w.q) == WQ_OK);
+}
+
+static void plain_drainer(void *arg)
+{
+	(void)arg;
+	SIM_CHECK(wq_drain_until(w.q, WQ_NEVER, NULL, NULL) == WQ_OK);
+}
+
+static void setup_ended(void)
+{
+	world_open(NULL);
+	sim_quiet_begin();
+	SIM_CHECK(wq_add(w.q, KEY(1)) == WQ_QUEUED);
+	SIM_CHECK(wq_try_get(w.q, &r.held) == WQ_OK);
+	sim_quiet_end();
+	sim_spawn("holder", done_then_shut, NULL);
+	sim_spawn("drainer", plain_drainer, NULL);
+}
+
 static void finish(void)
 {
 	SIM_CHECK(wq_free(w.q) >= 0);
@@ -139,5 +164,7 @@ static void finish(void)
 const struct scenario scenarios_report[] = {
     {"report-dropped", "each copy that waits is dropped once", 10, setup_dropped, finish, NULL},
     {"report-left", "a key that comes back is not left over", 10, setup_left, finish, NULL},
+    {"report-ended", "a shutdown does not interrupt a drain that has ended", 5, setup_ended, finish,
+     NULL},
     {0},
 };
