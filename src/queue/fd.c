@@ -43,14 +43,15 @@ void(wq__fd_due)(struct wq__memory *m)
 	timerfd_settime(m->fd_timer, TFD_TIMER_ABSTIME, &at, NULL);
 }
 
-/* Nothing is ready, and the queue is not shut. */
+/*
+ * Nothing is ready, and the queue is not shut. A timer that has gone off needs no clearing:
+ * what was due has been moved, so the next due time has changed, and setting the timer to it
+ * has cleared it.
+ */
 void wq__fd_clear(struct wq__memory *m)
 {
 	uint64_t count;
 
-	/* A timer that has gone off is set to the next time, which clears it. */
-	if (m->flags & WQ__FD)
-		wq__fd_due(m);
 	if (m->fd_readable && read(m->fd_event, &count, sizeof count) == (ssize_t)sizeof count)
 		m->fd_readable = false;
 }

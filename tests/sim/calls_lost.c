@@ -16,7 +16,7 @@ enum { SEEDS = 4000, FEW_SEEDS = 200 };
 
 extern const struct wq__call __start_wq__calls[], __stop_wq__calls[];
 
-#define TIMER "a timer of the kernel, which knows no simulated time: behaviour_fd"
+#define TIMER "a timer of the kernel, which knows no simulated time: behaviour_delay"
 
 static const struct {
 	const char *function, *what, *why;
@@ -25,7 +25,6 @@ static const struct {
      "what has come due wakes the leader by itself, and the caller picks the others when it ends"},
     {"look_ahead", "fd_due", TIMER},
     {"open_all", "fd_due", TIMER},
-    {"wq__fd_clear", "fd_due", TIMER},
     {"wq__watch_hold_end", "fd_signal", "behaviour_fd"},
     {"wq__mem_shutdown", "fd_signal", "behaviour_fd"},
 };
