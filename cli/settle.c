@@ -51,13 +51,6 @@ static const char *done(struct run *r, struct held *h)
 	return "done";
 }
 
-static const char *permanent(struct run *r, struct held *h)
-{
-	settle_dead(r, &h->item);
-	wq_settle(r->q, &h->item, WQ_DROP);
-	return "dead";
-}
-
 static const char *back(struct run *r, struct held *h)
 {
 	joins(r, h, wq_state(r->q, h->key, h->len));
@@ -72,10 +65,11 @@ static const char *taken_back(struct run *r, struct held *h)
 	return "cancelled";
 }
 
-static const char *retry(struct run *r, struct held *h)
+/* By WQ_RETRY or WQ_FATAL; settle_dead() is told by the queue if it dies. */
+static const char *fail(struct run *r, struct held *h, int64_t verdict)
 {
 	int state = wq_state(r->q, h->key, h->len);
-	int rc = wq_retry(r->q, &h->item);
+	int rc = wq_settle(r->q, &h->item, verdict);
 
 	switch (rc) {
 	case WQ_DEAD:
@@ -119,7 +113,7 @@ static void failed(struct run *r, const struct job *j, struct held *h, bool for_
 	char reason[100];
 
 	r->count.failed++;
-	h->outcome = for_good ? permanent(r, h) : retry(r, h);
+	h->outcome = fail(r, h, for_good ? WQ_FATAL : WQ_RETRY);
 	if (is_dead(h) ? !r->opt->quiet : r->opt->verbose)
 		say("%s: %s in attempt %u%s", shown(h->key, h->len), why(j, reason, sizeof reason),
 		    attempt, is_dead(h) ? ", and is dead" : "");
@@ -154,9 +148,9 @@ static void release(struct run *r, struct job *j)
 
 static void settle_one(struct run *r, const struct job *j, struct held *h, bool success)
 {
-	/* One of several tells nothing about the others. Who was taken back cannot die any more. */
-	bool for_good = WIFEXITED(j->status) && WEXITSTATUS(j->status) == EXIT_PERMANENT &&
-	                j->nheld == 1 && !h->cancelled;
+	/* One of several tells nothing about the others. */
+	bool for_good =
+	    WIFEXITED(j->status) && WEXITSTATUS(j->status) == EXIT_PERMANENT && j->nheld == 1;
 
 	if (success)
 		h->outcome = done(r, h);
@@ -212,7 +206,7 @@ static void unstarted(struct run *r, struct job *j, const char *what, int error,
 		struct held *h = &j->held[i];
 
 		r->count.failed++;
-		h->outcome = for_good ? permanent(r, h) : retry(r, h);
+		h->outcome = fail(r, h, for_good ? WQ_FATAL : WQ_RETRY);
 	}
 }
 

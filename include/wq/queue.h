@@ -558,6 +558,8 @@ WQ_API int wq_retry(wq *q, const wq_item *item);
  *   WQ_DONE  (0)       forget it, and done
  *   1000 and above     forget it, and once more after so many nanoseconds: 30 * WQ_SECOND
  *   WQ_DROP            forget it, and done: given up
+ *   WQ_FATAL           [FATAL] it failed for good: dead, as after max_attempts, however
+ *                      many attempts it has left; with a dead letter, and in every phase
  *   any other < 0      retry, as wq_retry(); WQ_RETRY, or -errno, say
  *   1 to 999           retry: that is no time but a truth value, a status or an errno
  *
@@ -567,6 +569,7 @@ WQ_API int wq_retry(wq *q, const wq_item *item);
 #define WQ_DONE INT64_C(0)
 #define WQ_RETRY INT64_C(-1)
 #define WQ_DROP INT64_MIN
+#define WQ_FATAL (INT64_MIN + 1)
 
 /*
  * End a hold by such a number.
@@ -681,7 +684,7 @@ typedef struct wq_report {
 	uint64_t waiting;     /* keys whose time has not come */
 	uint64_t dropped;     /* waiting copies that the shutdown dropped */
 	uint64_t left;        /* keys that failed after the shutdown and were not tried again */
-	uint64_t dead;        /* keys that were given up after max_attempts, since wq_new() */
+	uint64_t dead;        /* keys that died: after max_attempts or by WQ_FATAL, since wq_new() */
 	uint64_t reserved[1]; /* zero */
 } wq_report;
 

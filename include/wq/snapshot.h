@@ -72,7 +72,7 @@ typedef struct wq_snapshot {
 	uint64_t refused;    /* adds that were not accepted: shut down, full, no memory */
 	uint64_t requeued;   /* adds of keys that were held: they come back */
 	uint64_t dropped;    /* waiting copies that a shutdown dropped */
-	uint64_t dead;       /* keys that were given up after max_attempts */
+	uint64_t dead;       /* keys that died: after max_attempts, or by WQ_FATAL */
 	uint64_t stale;      /* items that were handed back though they were not held */
 	uint64_t overstayed; /* handlers that took longer than their pool allows */
 

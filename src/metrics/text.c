@@ -45,7 +45,7 @@ static const struct metric metrics[] = {
     {"wq_requeued", "Adds of keys that workers held", COUNTER, AT(requeued)},
     {"wq_dropped", "Waiting keys that a shutdown dropped", COUNTER, AT(dropped)},
     {"wq_given_up", "Keys that their handlers gave up", COUNTER, AT(given_up)},
-    {"wq_dead", "Keys that were given up after their last attempt", COUNTER, AT(dead)},
+    {"wq_dead", "Keys that failed for good", COUNTER, AT(dead)},
     {"wq_stale", "Items that were handed back though they were not held", COUNTER, AT(stale)},
     {"wq_overstayed", "Handlers that took longer than they may", COUNTER, AT(overstayed)},
 };

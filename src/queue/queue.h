@@ -45,7 +45,7 @@ void wq__tell_pools_the_clock_changed(wq *q);
  */
 int wq__settle_next(wq *q, wq_item *item, wq_turn *t);
 
-/* Is it a retry? Numbers that are no times are failures, too. */
+/* Is it a failure? Numbers that are no times are failures, too. */
 static inline bool wq__verdict_fails(int64_t verdict)
 {
 	return (verdict < 0 && verdict != WQ_DROP) ||

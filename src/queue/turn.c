@@ -143,6 +143,8 @@ static int settle_later(struct wq__memory *m, wq_item *item, int64_t verdict)
 		return rc;
 	if (e->bits & WQ__CANCELLED && wq__verdict_fails(verdict))
 		return end_cancelled(m, item, e);
+	if (verdict == WQ_FATAL)
+		return die(m, item, e);
 	if (wq__verdict_fails(verdict))
 		return retry(m, item, e);
 	wq__forget_failures(m, e);

@@ -125,6 +125,53 @@ static void C3_limited_adds_count(void **state)
 	fixture_close(&p.f, 1);
 }
 
+/* [FATAL] At the first attempt, and without a maximum; also in a shutdown. */
+static void C3_for_good(void **state)
+{
+	static const uint32_t most[] = {0, 1, 3};
+
+	(void)state;
+	for (size_t i = 0; i < LENGTH(most) * 2; i++) {
+		struct post p;
+
+		open_post(&p, most[i / 2], wq_limiter_exponential(10, 1000));
+		wq_add_str(p.f.q, "a");
+		get_is(p.f.q, &p.original, "a");
+		if (i % 2 == 1)
+			wq_shutdown(p.f.q);
+		IS(wq_settle(p.f.q, &p.original, WQ_FATAL), WQ_DEAD);
+		IS(p.letters, 1);
+		IS(p.item.attempts, 1);
+		IS(state_of(p.f.q, "a"), 0);
+		IS(requeues(p.f.q, "a"), 0);
+		IS(ndead(p.f.q), 1);
+		IS(wq_settle(p.f.q, &p.original, WQ_FATAL), WQ_ESTALE);
+		IS(p.letters, 1);
+		fixture_close(&p.f, 0);
+	}
+}
+
+/* [FATAL] One that was cancelled does not die; one that was added meanwhile lives on afresh. */
+static void C3_for_good_meanwhile(void **state)
+{
+	struct post p;
+
+	(void)state;
+	open_post(&p, 3, wq_limiter_exponential(10, 1000));
+	wq_add_str(p.f.q, "a");
+	get_is(p.f.q, &p.original, "a");
+	IS(wq_cancel(p.f.q, "a", 1), R);
+	IS(wq_settle(p.f.q, &p.original, WQ_FATAL), WQ_CANCELLED);
+	IS(p.letters, 0);
+	wq_add_str(p.f.q, "a");
+	get_is(p.f.q, &p.original, "a");
+	IS(wq_add_str(p.f.q, "a"), WQ_MARKED);
+	IS(wq_settle(p.f.q, &p.original, WQ_FATAL), WQ_DEAD);
+	IS(p.letters, 1);
+	IS(state_of(p.f.q, "a"), Q);
+	fixture_close(&p.f, 1);
+}
+
 /* No callback: it is counted. No maximum: for ever. */
 static void C3_without_a_callback(void **state)
 {
@@ -415,6 +462,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(C3_the_nth_failure),
 	    cmocka_unit_test(C3_limited_adds_count),
+	    cmocka_unit_test(C3_for_good),
+	    cmocka_unit_test(C3_for_good_meanwhile),
 	    cmocka_unit_test(C3_without_a_callback),
 	    cmocka_unit_test(C3_the_callback_may_use_the_queue),
 	    cmocka_unit_test(C3_added_in_the_callback),

@@ -282,7 +282,10 @@ static void dead_letters(void **state)
 	     .requeued = 1);
 	IS(got(&r, &it), WQ_OK);
 	STEP(&r, wq_retry(r.f.q, &it), WQ_DEAD, .dead = 1);
-	IS((int64_t)total(look(r.f.q).work), 2);
+	IS(add(&r, "a"), WQ_QUEUED);
+	IS(got(&r, &it), WQ_OK);
+	STEP(&r, wq_settle(r.f.q, &it, WQ_FATAL), WQ_DEAD, .dead = 1);
+	IS((int64_t)total(look(r.f.q).work), 3);
 	meter_close(&r);
 }
 

@@ -419,6 +419,21 @@ class Summary(Case):
 
 
 class Metrics(Case):
+    def test_every_death_is_counted(self):
+        """By exit status 100, after the last attempt, and of keys that cannot be executed."""
+        for command, keys in ((["sh", "-c", "exit $1", "sh", "{}", "{}{}"], ["100", "1", "0", "x" * 65536]),
+                              (["./{}"], ["no", "nor-this", "good"])):
+            self.script("good", "exit 0")
+            p = self.wq("run", "--metrics-file=m", "--summary", "--retries=1", "--backoff=1ms", "--dead=dead", "--",
+                        *command, input="\n".join(keys))
+            self.assertEqual(p.returncode, 123)
+            dead = int(re.search(rb"done \+ (\d+) dead", p.stderr)[1])
+            self.assertEqual(dead, len(self.lines("dead")))
+            self.assertEqual(dead, len(keys) - 1)
+            self.assertIn(f'wq_dead_total{{name="wq"}} {dead}', self.lines("m"))
+            self.assertIn('wq_given_up_total{name="wq"} 0', self.lines("m"))
+            (self.dir / "dead").unlink()
+
     def test_file(self):
         p = self.wq("run", "--metrics-file=m", "--name=conv", "--backoff=1ms", "--", "sh", "-c", "[ {#} = 2 ]",
                     input="a\na\nb\n")

@@ -151,6 +151,10 @@ int model_settle(struct model *m, int key, uint64_t hold, int64_t verdict)
 		rc = model_done(m, key, hold);
 		return rc == WQ_OK ? WQ_CANCELLED : rc;
 	}
+	if (verdict == WQ_FATAL) {
+		m->ndead++;
+		return WQ_DEAD;
+	}
 	if (fails(verdict))
 		return retry(m, key, hold);
 	model_forget(m, key);

@@ -105,7 +105,9 @@ static int64_t some_verdict(struct tape *t)
 	case 4:
 		return (int64_t)(1 + b / 16) << 20;
 	case 5:
-		return b & 0x80 ? INT64_MIN + 1 : -(int64_t)b;
+		return b & 0x80 ? INT64_MIN + 2 : -(int64_t)b;
+	case 7:
+		return b & 0x80 ? WQ_FATAL : WQ_RETRY;
 	case 6:
 		return small[b / 16 % 8];
 	default:
