@@ -216,7 +216,8 @@ class Run(unittest.TestCase):
         p = subprocess.run([sys.executable, HERE.parent.parent / "scripts" / "mutate", "--root", self.dir],
                            capture_output=True, text=True, check=False)
         self.assertEqual(p.returncode, 2)
-        self.assertIn("unit_toy failed without a mutant", p.stderr)
+        self.assertIn("left out: unit_toy failed without a mutant", p.stdout)
+        self.assertIn("no test passes that could judge src/base/toy.c", p.stderr)
 
 
 if __name__ == "__main__":
