@@ -25,7 +25,10 @@ WAYS = [
     ([], "pipe"),
     (["--debounce", "1ms"], "file"),
     (["--on-term", "drain"], "pipe"),
+    (["-n", "7"], "file"),
+    (["-k", "--max-queue", "500"], "pipe"),
     (["--retries", "0"], "file"),
+    (["-k", "-n", "3", "--retries", "0"], "pipe"),
     (["--line-buffer"], "pipe"),
     (["--debounce", "1ms", "--max-queue", "500"], "pipe"),
 ]
@@ -183,7 +186,7 @@ class Lost(Case):
         self.assertEqual(everything, set(given))
 
     def test_rounds(self):
-        for i in range(100 if rig.long else int(os.environ.get("WQ_TEST_ROUNDS", "5"))):
+        for i in range(100 if rig.long else int(os.environ.get("WQ_TEST_ROUNDS", "7"))):
             self.random = random.Random(f"{rig.seed} round {i}")
             print(f"  round {i}:", end="", flush=True)
             options, kind = WAYS[i] if i < len(WAYS) else self.random.choice(WAYS)

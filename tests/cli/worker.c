@@ -1,11 +1,11 @@
 /*
  * The command of test_lost.py:
  *
- *     worker DIR SEED KEY
+ *     worker DIR SEED KEY...
  *
  * KEY begins with a number, of which a byte of DIR/lock is locked: if somebody has it already, the
- * key is worked on twice at once, and DIR/twice says so. Chance, made of SEED, key and attempt,
- * decides how it ends; a key that is done is appended to DIR/done.
+ * key is worked on twice at once, and DIR/twice says so. Chance, made of SEED, the first key and the
+ * attempt, decides how it ends; keys that are done are appended to DIR/done.
  */
 #include <fcntl.h>
 #include <signal.h>
@@ -24,13 +24,22 @@ static uint64_t mix(uint64_t x)
 	return x ^ x >> 31;
 }
 
-/* With its NUL, in one write, so that those of several workers do not mix. */
-static void append(int dir, const char *file, const char *key)
+/* With their NULs, in one write, so that those of several workers do not mix. */
+static void append(int dir, const char *file, char *const *keys)
 {
 	int fd = openat(dir, file, O_WRONLY | O_CREAT | O_APPEND, 0666);
-	size_t n = strlen(key) + 1;
+	char bytes[4096];
+	size_t n = 0;
 
-	if (fd < 0 || write(fd, key, n) != (ssize_t)n)
+	for (; *keys; keys++) {
+		size_t len = strlen(*keys) + 1;
+
+		if (len > sizeof bytes - n)
+			abort();
+		memcpy(bytes + n, *keys, len);
+		n += len;
+	}
+	if (fd < 0 || write(fd, bytes, n) != (ssize_t)n)
 		abort();
 }
 
@@ -54,13 +63,15 @@ int main(int argc, char **argv)
 	sigset_t term;
 	int dir;
 
-	if (argc != 4 || !attempt || (dir = open(argv[1], O_RDONLY | O_DIRECTORY)) < 0)
+	if (argc < 4 || !attempt || (dir = open(argv[1], O_RDONLY | O_DIRECTORY)) < 0)
 		return 100;
-	number = strtoull(argv[3], NULL, 10);
-	if (!is_mine(dir, number)) {
-		append(dir, "twice", argv[3]);
+	for (char **key = argv + 3; *key; key++) {
+		if (is_mine(dir, strtoull(*key, NULL, 10)))
+			continue;
+		append(dir, "twice", key);
 		return 100;
 	}
+	number = strtoull(argv[3], NULL, 10);
 	chance =
 	    mix(mix(strtoull(argv[2], NULL, 10) + number) + strtoull(attempt, NULL, 10)) % 1000;
 	if (chance < 5)
@@ -76,6 +87,6 @@ int main(int argc, char **argv)
 	sigemptyset(&term);
 	sigaddset(&term, SIGTERM);
 	sigprocmask(SIG_BLOCK, &term, NULL);
-	append(dir, "done", argv[3]);
+	append(dir, "done", argv + 3);
 	_exit(0);
 }
