@@ -130,6 +130,8 @@ typedef struct wq_engine {
 	uint32_t (*gate_change)(void *state, wq_gate *gate);
 	/* look: what the engine knows; the rest is zero already. */
 	int (*look)(void *state, wq_snapshot *out);
+	/* set_failures: the count is checked. NULL: WQ_ENOTSUP. */
+	int (*set_failures)(void *state, const void *key, size_t len, uint32_t failures);
 } wq_engine;
 
 /*

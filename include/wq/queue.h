@@ -328,6 +328,24 @@ WQ_API int64_t wq_num_requeues(wq *q, const void *key, size_t len);
 WQ_API int64_t wq_num_requeues_item(wq *q, const wq_item *item);
 
 /*
+ * [SET] The limiter remembers so many failures of the key, whatever it remembered before: for a
+ * program that saves its keys, with wq_key_info.failures, and adds them again after a restart.
+ * The next attempt of the key has the number failures + 1; one that is held keeps the number that
+ * it has. What a limiter remembers besides (a bucket for each key, the last delay of decorrelated
+ * jitter) stays as it is. wq_forget() is the call for 0 failures.
+ *
+ * Returns WQ_OK, or:
+ *   WQ_EINVAL    q is NULL, or key is NULL and len is not 0; failures is 0 or above WQ_FAILURES_MAX
+ *   WQ_ETOOLONG  len > WQ_KEY_MAX
+ *   WQ_ENOTFOUND the queue does not know the key: it is added first
+ *   WQ_ENOTSUP   the limiter counts no failures, or a custom limiter counts its own; or the engine
+ *                cannot do it
+ *
+ * Blocks: no. Allocates: no.
+ */
+WQ_API int wq_set_failures(wq *q, const void *key, size_t len, uint32_t failures);
+
+/*
  * Give a key that waits another time, whatever policy it came with; a time that
  * has passed makes it ready. A bound by within_ns is lifted: later adds may move it beyond, and
  * give a new one. Nothing is counted as an add.

@@ -182,6 +182,7 @@ const wq_engine wq__memory_engine = {
     .turn = wq__mem_turn,
     .gate_change = wq__mem_gate_change,
     .look = wq__mem_look,
+    .set_failures = wq__mem_set_failures,
 };
 
 static const struct wq__entry *entry_of(const wq_node *node)

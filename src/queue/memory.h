@@ -189,6 +189,7 @@ int wq__add_known_at(struct wq__memory *m, struct wq__entry *e, uint32_t id, int
 /* remember.c */
 int wq__mem_forget(void *state, const wq_item *item, const void *key, size_t len);
 int64_t wq__mem_num_requeues(void *state, const wq_item *item, const void *key, size_t len);
+int wq__mem_set_failures(void *state, const void *key, size_t len, uint32_t failures);
 void wq__inherit(struct wq__memory *m, struct wq__entry *e, uint32_t beside);
 void wq__vanish(struct wq__memory *m, struct wq__entry *e, uint64_t slot);
 void wq__vanish_ghost(struct wq__memory *m, struct wq__entry *e, uint64_t slot);

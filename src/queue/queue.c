@@ -280,6 +280,17 @@ int64_t wq_num_requeues(wq *q, const void *key, size_t len)
 	return rc == WQ_OK ? q->engine->num_requeues(q->state, NULL, key, len) : rc;
 }
 
+int wq_set_failures(wq *q, const void *key, size_t len, uint32_t failures)
+{
+	int rc = check_key(q, key, len);
+
+	if (rc == WQ_OK && (failures == 0 || failures > WQ_FAILURES_MAX))
+		rc = WQ_EINVAL;
+	if (rc == WQ_OK && !q->engine->set_failures)
+		rc = WQ_ENOTSUP;
+	return rc == WQ_OK ? q->engine->set_failures(q->state, key, len, failures) : rc;
+}
+
 int wq_reschedule(wq *q, const void *key, size_t len, int64_t due_ns)
 {
 	int rc = check_key(q, key, len);

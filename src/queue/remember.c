@@ -330,6 +330,26 @@ int64_t wq__mem_num_requeues(void *state, const wq_item *item, const void *key, 
 	return n;
 }
 
+int wq__mem_set_failures(void *state, const void *key, size_t len, uint32_t failures)
+{
+	struct wq__memory *m = state;
+	uint32_t hash = wq__hash_of(m, key, len);
+	int rc = WQ_OK;
+
+	wq__lock_acquire(&m->lock);
+
+	uint32_t id = find_bearer(m, hash, key, len);
+
+	if (!m->limiter->counts || m->limiter->asks)
+		rc = WQ_ENOTSUP;
+	else if (!id)
+		rc = WQ_ENOTFOUND;
+	else
+		wq__entry_set_failures(wq__entry_at(m, id), failures);
+	wq__lock_release(&m->lock);
+	return rc;
+}
+
 /* The entry that a limited add is about, or NULL. */
 struct wq__entry *wq__bearer(struct wq__memory *m, uint32_t hash, const void *key, size_t len,
                              uint32_t *id)

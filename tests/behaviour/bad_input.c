@@ -178,6 +178,11 @@ struct bad {
 	X(num_requeues_null, WQ_EINVAL, wq_num_requeues(NULL, "a", 1))                             \
 	X(num_requeues_key_null, WQ_EINVAL, wq_num_requeues(s->q, NULL, 1))                        \
 	X(num_requeues_too_long, WQ_ETOOLONG, wq_num_requeues(s->q, "a", SIZE_MAX))                \
+	X(set_failures_null, WQ_EINVAL, wq_set_failures(NULL, "a", 1, 1))                          \
+	X(set_failures_key_null, WQ_EINVAL, wq_set_failures(s->q, NULL, 1, 1))                     \
+	X(set_failures_too_long, WQ_ETOOLONG, wq_set_failures(s->q, "a", SIZE_MAX, 1))             \
+	X(set_failures_none, WQ_EINVAL, wq_set_failures(s->q, "held", 4, 0))                       \
+	X(set_failures_too_many, WQ_EINVAL, wq_set_failures(s->q, "held", 4, WQ_FAILURES_MAX + 1)) \
 	X(num_requeues_item_null, WQ_EINVAL, wq_num_requeues_item(NULL, &s->held))                 \
 	X(num_requeues_item_item_null, WQ_EINVAL, wq_num_requeues_item(s->q, NULL))                \
 	X(num_requeues_item_reserved, WQ_EINVAL,                                                   \

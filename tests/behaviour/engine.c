@@ -195,6 +195,11 @@ static int e_forget(void *s, const wq_item *item, const void *key, size_t len)
 	return (int)note("forget", s, item, key, len, 0, 0, 0);
 }
 
+static int e_set_failures(void *s, const void *key, size_t len, uint32_t failures)
+{
+	return (int)note("set_failures", s, key, NULL, len, failures, 0, 0);
+}
+
 static int64_t e_num_requeues(void *s, const wq_item *item, const void *key, size_t len)
 {
 	return note("num_requeues", s, item, key, len, 0, 0, 0);
@@ -258,6 +263,7 @@ static const wq_engine recorder = {
     .clock_changed = e_clock_changed,
     .forget = e_forget,
     .num_requeues = e_num_requeues,
+    .set_failures = e_set_failures,
     .turn = e_turn,
     .gate_change = e_gate_change,
 };
@@ -478,6 +484,10 @@ static void calls_on_time_and_limits_go_through(void **state)
 	assert_memory_equal(rec.p2, "abc", 3);
 	REACHES(wq_num_requeues_item(q, &it), "num_requeues");
 	assert_ptr_equal(rec.p1, &it);
+	REACHES(wq_set_failures(q, "abc", 3, 7), "set_failures");
+	assert_memory_equal(rec.p1, "abc", 3);
+	IS((int64_t)rec.n1, 3);
+	IS((int64_t)rec.n2, 7);
 	close_recorder(q);
 }
 
@@ -626,6 +636,7 @@ static void bad_arguments_do_not_arrive(void **state)
 	IS(wq_forget_item(q, &bad), WQ_EINVAL);
 	IS(wq_num_requeues(q, NULL, 1), WQ_EINVAL);
 	IS(wq_num_requeues_item(q, NULL), WQ_EINVAL);
+	IS(wq_set_failures(q, "a", 1, 0), WQ_EINVAL);
 	IS(wq_retry(q, &bad), WQ_EINVAL);
 	IS(wq_settle(q, NULL, WQ_DONE), WQ_EINVAL);
 	IS(wq_settle_next(q, &bad, WQ_DONE, 0, NULL), WQ_EINVAL);

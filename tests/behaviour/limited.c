@@ -449,6 +449,81 @@ static void buckets_of_keys_are_given_up(void **state)
 	fixture_close(&f, 2);
 }
 
+/* ---- set from outside ------------------------------------------------------ */
+
+static int set(wq *q, const char *key, uint32_t n)
+{
+	return wq_set_failures(q, key, strlen(key), n);
+}
+
+/* [SET] In every state: the next attempt, the next delay, and what a walk shows. */
+static void set_failures_counts(void **state)
+{
+	struct fixture f;
+	wq_item it;
+
+	(void)state;
+	open_with(&f, wq_limiter_exponential(ms, 1000 * ms));
+	IS(set(f.q, "a", 3), WQ_ENOTFOUND);
+	IS(requeues(f.q, "a"), 0);
+	IS(wq_add_after(f.q, "a", 1, ms), WQ_WAITING);
+	IS(set(f.q, "a", 7), WQ_OK);
+	IS(set(f.q, "a", 3), WQ_OK); /* not the larger one: what was said last */
+	IS(requeues(f.q, "a"), 3);
+	wq_manual_clock_advance(f.mc, ms);
+	get_is(f.q, &it, "a");
+	IS(it.attempts, 4);
+	IS(wq_retry(f.q, &it), WQ_WAITING);
+	IS(wq_next_deadline(f.q), START_NS + ms + 8 * ms);
+	wq_manual_clock_advance(f.mc, 8 * ms);
+	get_is(f.q, &it, "a");
+	IS(it.attempts, 5);
+	/* held: this hold keeps its number */
+	IS(set(f.q, "a", 1), WQ_OK);
+	IS(it.attempts, 5);
+	IS(wq_num_requeues_item(f.q, &it), 1);
+	IS(wq_done(f.q, &it), WQ_OK);
+	/* remembered only */
+	IS(set(f.q, "a", WQ_FAILURES_MAX), WQ_OK);
+	IS(requeues(f.q, "a"), WQ_FAILURES_MAX);
+	IS(wq_forget(f.q, "a", 1), WQ_OK);
+	IS(set(f.q, "a", 2), WQ_ENOTFOUND);
+	fixture_close(&f, 0);
+}
+
+/* [SET] A key that has used up its attempts in an earlier life dies with the next failure. */
+static void set_failures_and_max_attempts(void **state)
+{
+	struct fixture f;
+	wq_item it;
+
+	(void)state;
+	fixture_open(&f,
+	             &(wq_options){.limiter = wq_limiter_exponential(ms, ms), .max_attempts = 3});
+	IS(wq_add_str(f.q, "a"), WQ_QUEUED);
+	IS(wq_add_str(f.q, "b"), WQ_QUEUED);
+	IS(set(f.q, "a", 2), WQ_OK);
+	IS(set(f.q, "b", 9), WQ_OK);
+	get_is(f.q, &it, "a");
+	IS(wq_retry(f.q, &it), WQ_DEAD);
+	get_is(f.q, &it, "b");
+	IS(wq_retry(f.q, &it), WQ_DEAD);
+	IS(requeues(f.q, "b"), 0);
+	fixture_close(&f, 0);
+}
+
+/* [SET] Where nothing is counted nothing can be set. */
+static void set_failures_without_a_count(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	open_with(&f, wq_limiter_bucket(10, 1));
+	IS(wq_add_str(f.q, "a"), WQ_QUEUED);
+	IS(set(f.q, "a", 1), WQ_ENOTSUP);
+	fixture_close(&f, 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -466,6 +541,9 @@ int main(void)
 	    cmocka_unit_test(bounded_whoever_comes_first),
 	    cmocka_unit_test(bounded_memory),
 	    cmocka_unit_test(buckets_of_keys_are_given_up),
+	    cmocka_unit_test(set_failures_counts),
+	    cmocka_unit_test(set_failures_and_max_attempts),
+	    cmocka_unit_test(set_failures_without_a_count),
 	};
 
 	return cmocka_run_group_tests_name("limited adds", tests, NULL, NULL);
