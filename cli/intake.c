@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/record.h"
 #include "cli/run.h"
 #include "cli/sequence.h"
 
@@ -115,6 +116,7 @@ int intake_add(struct run *r, const void *key, size_t len, int64_t after_ns)
 	was = wq_state(r->q, key, len);
 	rc = was < 0 ? was : add(r, key, len, after_ns);
 	r->count.given++;
+	r->count.bytes += len;
 	if (rc < 0) {
 		r->count.refused++;
 		return rc;
@@ -143,6 +145,16 @@ int intake_revive(struct run *r, const void *key, size_t len)
 	r->count.dead--;
 	sequence_add(r, key, len);
 	return WQ_OK;
+}
+
+int intake_restore(struct run *r, const struct record *rec)
+{
+	int64_t after_ns = rec->due_ns - record_now();
+	int rc = intake_add(r, rec->key, rec->len, after_ns > 0 ? after_ns : 0);
+
+	if (rc >= 0 && wq_num_requeues(r->q, rec->key, rec->len) < rec->failures)
+		wq_set_failures(r->q, rec->key, rec->len, rec->failures);
+	return rc;
 }
 
 int intake_cancel(struct run *r, const void *key, size_t len)

@@ -69,7 +69,7 @@ static struct job *free_worker(struct run *r)
 static bool may_start(const struct run *r)
 {
 	return r->phase != STOPPING && !r->paused && r->running < r->workers &&
-	       !stream_full(&r->out) && !stream_full(&r->err) && !(r->logs && stream_full(&r->log));
+	       !stream_full(&r->out) && !stream_full(&r->err) && !append_full(&r->log);
 }
 
 /* With a rate: has the next start's time come? A token is taken once for each. */

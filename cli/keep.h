@@ -8,8 +8,12 @@
 bool keep_open(struct run *r);
 /* Appended at once. */
 void keep_dead(struct run *r, const void *key, size_t len);
-/* At the end: what is in the queue, and what was not read of the input. Sets r->left. */
+/* In every turn: space for what would be left now, while there is some. */
+void keep_turn(struct run *r);
+/* At the end: what is in the queue, and what was not read of the input. Sets r->left, r->saved. */
 void keep_rest(struct run *r);
+/* When pipes have been waited for: dead keys that could not be written are printed. */
+void keep_last(struct run *r);
 void keep_close(struct run *r);
 
 #endif

@@ -1,50 +1,34 @@
 /*
- * The log of attempts. One that cannot be written stops no work, which is said; a pipe that is read
- * slowly holds up the next commands, as standard output does.
+ * The log of attempts. One that cannot be written stops no work: lines wait in memory, and those
+ * that are missing at the end are counted. A pipe that is read slowly holds up the next commands,
+ * as standard output does.
  */
 #include "cli/log.h"
 
 #include <errno.h>
 #include <inttypes.h>
-#include <string.h>
 #include <sys/wait.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "cli/results.h"
+#include "cli/target.h"
 
 bool log_open(struct run *r)
 {
-	int fd;
-
-	if (!r->opt->log)
-		return true;
-	fd = append_open(r->opt->log);
-	if (fd < 0)
-		return false;
-	stream_open(&r->log, &r->loop, fd);
-	r->logs = true;
-	return true;
-}
-
-/* Has it failed? That is said once. */
-static void mind(struct run *r)
-{
-	if (!r->logs || !r->log.closed)
-		return;
-	say("%s: %s; there is no log from here on", r->opt->log, strerror(r->log.error));
-	r->trouble = true;
-	r->logs = false;
+	return append_open(&r->log, &r->loop, r->opt->log, "lines", '\n');
 }
 
 void log_close(struct run *r)
 {
-	mind(r);
-	if (r->logs && close(r->log.watch.fd) < 0) {
-		say("%s: %s", r->opt->log, strerror(errno));
+	uint64_t missing = append_end(&r->log) + r->log.lost;
+
+	if (missing > 0) {
+		say("%s: %s: %" PRIu64 " of %" PRIu64 " lines are missing", r->opt->log,
+		    target_error(r->log.error != 0 ? r->log.error : EAGAIN), missing,
+		    missing + r->log.written);
 		r->trouble = true;
 	}
-	r->logs = false;
+	append_close(&r->log);
 }
 
 /* As RFC 3339 has it, in UTC. */
@@ -91,13 +75,11 @@ void log_attempt(struct run *r, const struct job *j, const struct held *h)
 {
 	static struct text line;
 
-	if (!r->logs && !r->opt->results)
+	if (!r->opt->log && !r->opt->results)
 		return;
 	line.n = 0;
 	describe(&line, j, h);
-	if (r->logs)
-		stream_write(&r->log, line.bytes, line.n);
-	mind(r);
+	append_put(&r->log, r->now_ns, line.bytes, line.n);
 	if (r->opt->results)
 		results_close(r, j, &line);
 }

@@ -1,16 +1,20 @@
 /* Writing a file anew. */
 #include "cli/replace.h"
 
-#include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
+#include <sys/file.h>
+#include <sys/statvfs.h>
+#include <time.h>
 #include <unistd.h>
+#include <wq/clock.h>
 
-#include "cli/say.h"
 #include "cli/text.h"
+
+#define SUFFIX ".wq-part"
 
 bool write_all(int fd, const void *bytes, size_t n)
 {
@@ -29,74 +33,215 @@ bool write_all(int fd, const void *bytes, size_t n)
 	return true;
 }
 
-/* Nobody waits for the other end of a pipe: signals must be heard. A file does not mind. */
-int append_open(const char *path)
-{
-	int fd =
-	    open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0666);
+/* ---- the part ------------------------------------------------------------ */
 
-	if (fd < 0)
-		say("%s: %s", path,
-		    errno == ENXIO ? "nobody reads from this pipe" : strerror(errno));
-	return fd;
+static bool is_named(const struct replace *f, const struct stat *st)
+{
+	struct stat named;
+
+	return fstatat(f->target.dir, f->part, &named, AT_SYMLINK_NOFOLLOW) == 0 &&
+	       named.st_dev == st->st_dev && named.st_ino == st->st_ino;
 }
 
-const char *append_error(void)
+/* Not every file system has locks: without them two runs do not see each other. */
+static bool lock(int fd, bool wait)
 {
-	return errno == EAGAIN ? "it is full, and not read fast enough" : strerror(errno);
-}
-
-bool replace_open(struct replace *f, const char *path)
-{
-	struct text part = {0};
-	struct stat st;
-	/* Through a link, so that it stays one. */
-	char *real = realpath(path, NULL);
-
-	*f = (struct replace){.path = real ? real : strdup(path), .fd = -1};
-	if (f->path && stat(f->path, &st) == 0 && !S_ISREG(st.st_mode)) {
-		f->fd = open(f->path, O_WRONLY | O_CLOEXEC);
-	} else if (f->path) {
-		text_print(&part, "%s.XXXXXX", f->path);
-		text_add(&part, "", 1);
-		f->part = part.bytes;
-		f->fd = mkostemp(f->part, O_CLOEXEC);
+	while (flock(fd, LOCK_EX | (wait ? 0 : LOCK_NB)) < 0) {
+		if (errno == EWOULDBLOCK)
+			errno = EBUSY;
+		else if (errno == EINTR)
+			continue;
+		else
+			return true;
+		return false;
 	}
-	if (f->fd >= 0)
-		return true;
+	return true;
+}
 
+/* 1: it is ours; 0: it went while we looked at it; -1: errno says why. */
+static int claim(struct replace *f, bool wait)
+{
+	struct stat st;
+
+	f->fd = openat(f->target.dir, f->part,
+	               O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0600);
+	if (f->fd < 0 || fstat(f->fd, &st) < 0)
+		return -1;
+	/* Nobody else's, under no second name. */
+	if (!S_ISREG(st.st_mode) || st.st_uid != geteuid() || st.st_nlink > 1) {
+		errno = TARGET_FOREIGN;
+		return -1;
+	}
+	if (!lock(f->fd, wait))
+		return -1;
+	/* Whoever had it has put it in its place, or removed it. */
+	if (!is_named(f, &st))
+		return 0;
+	return ftruncate(f->fd, 0) < 0 || fchmod(f->fd, 0600) < 0 ? -1 : 1;
+}
+
+static void close_keeping_errno(int *fd)
+{
+	int error = errno;
+
+	if (*fd >= 0)
+		close(*fd);
+	*fd = -1;
+	errno = error;
+}
+
+static bool open_part(struct replace *f, bool wait)
+{
+	struct text name = {0};
+	int rc;
+
+	text_print(&name, "%s" SUFFIX, f->target.name);
+	text_add(&name, "", 1);
+	f->part = name.bytes;
+	while ((rc = claim(f, wait)) <= 0) {
+		close_keeping_errno(&f->fd);
+		if (rc < 0)
+			return false;
+	}
+	return true;
+}
+
+/* ---- calls --------------------------------------------------------------- */
+
+static bool open_target(struct replace *f, bool wait)
+{
+	struct stat st;
+	bool there = target_stat(&f->target, &st);
+
+	if (there && !target_trusts(&f->target, &st)) {
+		errno = TARGET_FOREIGN;
+		return false;
+	}
+	/* Nobody waits for the other end of a pipe: signals must be heard. */
+	if (f->target.slash || f->target.magic || (there && !S_ISREG(st.st_mode))) {
+		f->fd = target_open(&f->target, O_WRONLY | O_APPEND | O_NONBLOCK);
+		return f->fd >= 0;
+	}
+	return open_part(f, wait);
+}
+
+static void forget(struct replace *f)
+{
 	int error = errno;
 
 	free(f->part);
-	free(f->path);
-	*f = (struct replace){.fd = -1};
+	target_release(&f->target);
+	*f = (struct replace){.fd = -1, .target = {.dir = -1}};
 	errno = error;
+}
+
+bool replace_open(struct replace *f, const char *path, bool wait)
+{
+	*f = (struct replace){.fd = -1};
+	/* Through a link, so that it stays one. */
+	if (target_find(&f->target, AT_FDCWD, path) && open_target(f, wait))
+		return true;
+	forget(f);
 	return false;
 }
 
-void replace_write(struct replace *f, const void *bytes, size_t n)
+static int64_t now_ns(void)
 {
-	if (!f->error && !write_all(f->fd, bytes, n))
-		f->error = errno;
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * WQ_SECOND + t.tv_nsec;
+}
+
+/* The pipe is full. False: it has been waited for long enough. */
+static bool await(struct replace *f)
+{
+	struct pollfd p = {.fd = f->fd, .events = POLLOUT};
+	int64_t began = now_ns();
+
+	if (f->wait_ns <= 0)
+		return false;
+	poll(&p, 1, f->wait_ns > WQ_SECOND ? 1000 : (int)(f->wait_ns / WQ_MILLISECOND) + 1);
+	f->wait_ns -= now_ns() - began;
+	return true;
+}
+
+size_t replace_write(struct replace *f, const void *bytes, size_t n)
+{
+	const char *from = bytes;
+	size_t done = 0;
+
+	while (!f->error && done < n) {
+		ssize_t m = write(f->fd, from + done, n - done);
+
+		if (m >= 0)
+			done += (size_t)m;
+		else if (errno != EINTR && (errno != EAGAIN || !await(f)))
+			f->error = errno;
+	}
+	f->size += (off_t)done;
+	return done;
+}
+
+void replace_cut(struct replace *f, off_t size)
+{
+	if (f->target.magic || size >= f->size || ftruncate(f->fd, size) < 0)
+		return;
+	f->size = size;
+	/* The next write begins there, whether or not the file is appended to. */
+	lseek(f->fd, size, SEEK_SET);
+}
+
+int replace_reserve(struct replace *f, off_t size)
+{
+	struct statvfs fs;
+	int rc;
+
+	if (!f->part)
+		return EOPNOTSUPP;
+	/* A try that fails may take all that there is, which others need. */
+	if (fstatvfs(f->fd, &fs) == 0 &&
+	    fs.f_bavail < (uint64_t)(size - f->reserved) / fs.f_frsize + 1)
+		return ENOSPC;
+	do {
+		rc = fallocate(f->fd, FALLOC_FL_KEEP_SIZE, 0, size);
+	} while (rc < 0 && errno == EINTR);
+	if (rc < 0)
+		return errno;
+	f->reserved = size;
+	return 0;
+}
+
+static mode_t mode_of(const struct replace *f)
+{
+	mode_t mask = umask(0);
+	struct stat st;
+
+	umask(mask);
+	/* Who could not read the old one cannot read the new one. */
+	if (target_stat(&f->target, &st) && S_ISREG(st.st_mode) && target_trusts(&f->target, &st))
+		return st.st_mode & 07777;
+	return 0666 & ~mask;
 }
 
 bool replace_commit(struct replace *f)
 {
-	mode_t mask = umask(0), mode = 0666 & ~mask;
 	struct stat st;
 
-	umask(mask);
-	if (f->error) {
-		errno = f->error;
-		return false;
-	}
 	if (!f->part)
 		return true;
-	/* Who could not read the old one cannot read the new one. */
-	if (stat(f->path, &st) == 0)
-		mode = st.st_mode & 07777;
+	/* What was reserved and is not needed goes back. */
+	if (f->reserved > f->size && ftruncate(f->fd, f->size) < 0)
+		return false;
+	f->reserved = 0;
 	/* To the disk before it is named: after a crash the file is the old one or the new one. */
-	if (fchmod(f->fd, mode) < 0 || fsync(f->fd) < 0 || rename(f->part, f->path) < 0)
+	if (fchmod(f->fd, mode_of(f)) < 0 || fsync(f->fd) < 0 || fstat(f->fd, &st) < 0)
+		return false;
+	if (!is_named(f, &st)) {
+		errno = ENOENT;
+		return false;
+	}
+	if (renameat(f->target.dir, f->part, f->target.dir, f->target.name) < 0)
 		return false;
 	free(f->part);
 	f->part = NULL;
@@ -105,13 +250,12 @@ bool replace_commit(struct replace *f)
 
 void replace_release(struct replace *f)
 {
-	if (!f->path)
+	struct stat st;
+
+	if (f->fd < 0)
 		return;
-	if (f->part)
-		unlink(f->part);
-	if (f->fd >= 0)
-		close(f->fd);
-	free(f->part);
-	free(f->path);
-	*f = (struct replace){.fd = -1};
+	if (f->part && fstat(f->fd, &st) == 0 && is_named(f, &st))
+		unlinkat(f->target.dir, f->part, 0);
+	close(f->fd);
+	forget(f);
 }

@@ -13,6 +13,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "cli/target.h"
+
 enum { NAME_MAX_ = 255, HASH_CHARS = 17 };
 
 static uint64_t hash_of(const char *key, size_t len)
@@ -43,57 +45,105 @@ static void encode(struct text *t, const char *key, size_t len)
 	}
 }
 
-static void path_of(struct run *r, const struct job *j, struct text *t, const char *file)
+/* The place of DIR/KEY or, with a file's name, of DIR/KEY/FILE. */
+static bool find(struct run *r, const struct job *j, struct target *p, const char *file)
 {
-	t->n = 0;
-	text_print(t, "%s/", r->opt->results);
-	encode(t, j->held[0].key, j->held[0].len);
+	struct text path = {0};
+	bool found;
+
+	encode(&path, j->held[0].key, j->held[0].len);
 	if (file)
-		text_print(t, "/%s", file);
-	text_add(t, "", 1);
+		text_print(&path, "/%s", file);
+	text_add(&path, "", 1);
+	found = target_find(p, r->results_dir, path.bytes);
+	text_release(&path);
+	return found;
+}
+
+/* Make the directory, if it is not there. -1: errno says why. */
+static int enter(const struct target *p)
+{
+	if (mkdirat(p->dir, p->name, 0777) < 0 && errno != EEXIST)
+		return -1;
+	return target_open(p, O_RDONLY | O_DIRECTORY);
 }
 
 bool results_make(struct run *r)
 {
-	struct stat st;
+	struct target p;
+	int error = 0;
 
-	if (mkdir(r->opt->results, 0777) == 0 ||
-	    (errno == EEXIST && stat(r->opt->results, &st) == 0 && S_ISDIR(st.st_mode) &&
-	     access(r->opt->results, W_OK | X_OK) == 0))
+	if (target_find(&p, AT_FDCWD, r->opt->results)) {
+		r->results_dir = enter(&p);
+		error = errno;
+		target_release(&p);
+	} else {
+		error = errno;
+	}
+	if (r->results_dir >= 0 && faccessat(r->results_dir, ".", W_OK | X_OK, AT_EACCESS) == 0)
 		return true;
-	say("%s: %s", r->opt->results, strerror(errno));
+	say("%s: %s", r->opt->results, target_error(r->results_dir >= 0 ? errno : error));
 	return false;
 }
 
+void results_release(struct run *r)
+{
+	if (r->results_dir >= 0)
+		close(r->results_dir);
+	r->results_dir = -1;
+}
+
+/* Open a file anew. Nobody waits for the reader of a pipe. */
 static int create(struct run *r, const struct job *j, const char *file)
 {
-	struct text path = {0};
-	int fd;
+	struct target p;
+	struct stat st;
+	int fd, error;
 
-	path_of(r, j, &path, file);
-	fd = open(path.bytes, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-	text_release(&path);
+	if (!find(r, j, &p, file))
+		return -1;
+	fd = target_open(&p, O_WRONLY | O_CREAT | O_NONBLOCK);
+	error = errno;
+	target_release(&p);
+	errno = error;
+	if (fd < 0)
+		return -1;
+	if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size > 0 && ftruncate(fd, 0) < 0) {
+		close(fd);
+		return -1;
+	}
+	/* The command expects one that waits. */
+	fcntl(fd, F_SETFL, 0);
 	return fd;
+}
+
+/* As an errno that strerror() knows. */
+static int known(int error)
+{
+	return error == TARGET_FOREIGN ? EACCES : error;
 }
 
 int results_open(struct run *r, struct job *j, int fd[2])
 {
-	struct text path = {0};
-	int rc;
+	struct target p;
+	int folder, rc;
 
-	path_of(r, j, &path, NULL);
-	rc = mkdir(path.bytes, 0777) < 0 && errno != EEXIST ? errno : 0;
-	text_release(&path);
-	if (rc != 0)
-		return rc;
+	if (!find(r, j, &p, NULL))
+		return known(errno);
+	folder = enter(&p);
+	rc = errno;
+	target_release(&p);
+	if (folder < 0)
+		return known(rc);
+	close(folder);
 	fd[0] = create(r, j, "stdout");
 	if (fd[0] < 0)
-		return errno;
+		return known(errno);
 	fd[1] = create(r, j, "stderr");
-	if (fd[1] < 0) {
-		rc = errno;
-		close(fd[0]);
-	}
+	if (fd[1] >= 0)
+		return 0;
+	rc = known(errno);
+	close(fd[0]);
 	return rc;
 }
 
@@ -118,9 +168,13 @@ void results_close(struct run *r, const struct job *j, const struct text *line)
 {
 	int fd = create(r, j, "attempt.json");
 
-	if (fd < 0 || write(fd, line->bytes, line->n) != (ssize_t)line->n) {
-		say("%s: its attempt.json cannot be written: %s", job_shown(j), strerror(errno));
+	if (fd < 0 || !write_all(fd, line->bytes, line->n)) {
+		say("%s: its attempt.json cannot be written: %s", job_shown(j),
+		    target_error(errno));
 		r->trouble = true;
+		/* Nothing is better than a part of it. */
+		if (fd >= 0 && ftruncate(fd, 0) < 0)
+			errno = 0;
 	}
 	if (fd >= 0)
 		close(fd);

@@ -6,6 +6,7 @@
 
 /* Make DIR. False, after a message: it cannot be had. */
 bool results_make(struct run *r);
+void results_release(struct run *r);
 /* Files for the command's outputs in fd: 0 or an errno. */
 int results_open(struct run *r, struct job *j, int fd[2]);
 /* They cannot be had by this error: is it so for all keys, not this one alone? */

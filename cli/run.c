@@ -133,6 +133,7 @@ static int64_t idle_span(struct run *r)
 	int64_t next =
 	    min(job_next_ns(r), min(report_next_ns(r), min(notify_next_ns(r), control_next_ns(r))));
 
+	next = min(next, min(append_next_ns(&r->log), append_next_ns(&r->dead_file)));
 	if (source_eager(r) || stop_over(r))
 		return 0;
 	return next == WQ_NEVER ? WQ_NEVER : next - wq_now(r->q);
@@ -174,6 +175,8 @@ static void turn(struct run *r)
 	control_turn(r);
 	job_start_all(r);
 	source_watch(r);
+	append_turn(&r->log, r->now_ns);
+	keep_turn(r);
 	unchoke(r);
 	report_turn(r);
 	notify_turn(r);
@@ -206,18 +209,19 @@ static int verdict(const struct run *r)
 /* Readers are waited for; once we were asked to stop, for --grace, and not if we are asked again. */
 static void last_output(struct run *r, int64_t since, int begin)
 {
-	while (!stream_idle(&r->out) || !stream_idle(&r->err) ||
-	       (r->logs && !stream_idle(&r->log))) {
+	while (!stream_idle(&r->out) || !stream_idle(&r->err) || append_waits(&r->log) ||
+	       append_waits(&r->dead_file)) {
 		int64_t end = r->nsignals > 0 ? since + r->opt->grace_ns : WQ_NEVER;
 
 		r->now_ns = wq_now(r->q);
 		if (r->nsignals > 1 && r->nsignals > begin)
 			end = 0;
+		/* Of what files have not taken, log.c and keep.c tell. */
+		if (r->now_ns >= end && stream_idle(&r->out) && stream_idle(&r->err))
+			return;
 		if (r->now_ns >= end) {
 			stream_drop(&r->out);
 			stream_drop(&r->err);
-			if (r->logs)
-				stream_drop(&r->log);
 			say("nobody reads what is left of the output; it is lost");
 			stream_drop(&r->err);
 			r->trouble = true;
@@ -229,27 +233,42 @@ static void last_output(struct run *r, int64_t since, int begin)
 	}
 }
 
+static void tell_left(const struct run *r)
+{
+	const char *keys = r->left == 1 ? "key" : "keys", *file = r->opt->leftover;
+
+	if (r->left == 0 || r->opt->quiet)
+		return;
+	if (!file)
+		say("stopped with %" PRIu64 " %s left (--leftover FILE would keep them)", r->left,
+		    keys);
+	else if (r->saved == r->left)
+		say("stopped with %" PRIu64 " %s left: %s", r->left, keys, file);
+	else
+		say("stopped with %" PRIu64 " %s left: %" PRIu64 " in %s, %" PRIu64
+		    " printed above",
+		    r->left, keys, r->saved, file, r->left - r->saved);
+}
+
 static void tell(struct run *r)
 {
-	int64_t since = r->now_ns = wq_now(r->q);
 	int begin = r->nsignals;
 
+	r->now_ns = wq_now(r->q);
 	report_close(r);
 	sequence_show_all(r);
 	/* Before anything that may take long: it is all there is of these keys. */
 	keep_rest(r);
 	web_file_write(r);
-	last_output(r, since, begin);
+	last_output(r, wq_now(r->q), begin);
 	log_close(r);
+	keep_last(r);
 	mind_output(r);
 	r->trouble |= r->err.closed;
-	if (r->left > 0 && !r->opt->quiet)
-		say("stopped with %" PRIu64 " %s left%s%s", r->left, r->left == 1 ? "key" : "keys",
-		    r->opt->leftover ? ": " : " (--leftover FILE would keep them)",
-		    r->opt->leftover ? r->opt->leftover : "");
+	tell_left(r);
 	if (r->opt->summary)
 		report_summary(r);
-	last_output(r, since, begin);
+	last_output(r, wq_now(r->q), begin);
 }
 
 static void take_down(struct run *r)
@@ -260,7 +279,7 @@ static void take_down(struct run *r)
 	web_close();
 	source_close(r);
 	keep_close(r);
-	replace_release(&r->metrics);
+	results_release(r);
 	job_release(r);
 	tty_close(r);
 	intake_release(r);
@@ -278,9 +297,7 @@ int run_main(int argc, char **argv)
 	struct run run = {
 	    .opt = &options,
 	    .args_max = SIZE_MAX,
-	    .dead_fd = -1,
-	    .leftover = {.fd = -1},
-	    .metrics = {.fd = -1},
+	    .results_dir = -1,
 	    .tty = {.fd = -1},
 	};
 	int rc = options_parse(&options, argc, argv);

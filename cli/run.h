@@ -21,6 +21,7 @@
 #include <wq.h>
 #include <wq/metrics.h>
 
+#include "cli/append.h"
 #include "cli/capture.h"
 #include "cli/dead.h"
 #include "cli/loop.h"
@@ -40,6 +41,7 @@ enum phase { OPEN, ENDING, DRAINING, STOPPING };
  */
 struct counts {
 	uint64_t given;
+	uint64_t bytes; /* of those keys */
 	uint64_t merged;
 	uint64_t refused; /* too long, or with a NUL */
 	uint64_t done;
@@ -51,6 +53,8 @@ struct counts {
 
 struct job;
 struct sequence;
+struct keep;
+struct record;
 struct source;
 struct control;
 struct notify;
@@ -68,6 +72,7 @@ struct run {
 	int status;      /* EXIT_NOT_FOUND, EXIT_NOT_EXEC: why it stops */
 	bool trouble;    /* something went wrong that keys do not tell: EXIT_TROUBLE */
 	uint64_t left;   /* at the end: keys that are left */
+	uint64_t saved;  /* of those, that are in the file of --leftover */
 	uint64_t unread; /* of those, that were never taken from the input */
 
 	/* job.c */
@@ -97,13 +102,9 @@ struct run {
 	struct watch signals;
 	int nsignals; /* that asked to stop */
 
-	struct stream log;
-	bool logs;      /* there is one, and it can be written */
-	int dead_fd;    /* -1: none */
-	bool dead_torn; /* a part of a key may be the last of it */
-	struct replace leftover;
-	struct text rest; /* to be written to it */
-	struct replace metrics;
+	struct append log, dead_file;
+	struct keep *keep; /* NULL: not open yet */
+	int results_dir;   /* -1: none */
 
 	struct source *source;   /* NULL: none */
 	struct control *control; /* NULL: none */
@@ -124,6 +125,8 @@ uint64_t run_units(const struct run *r);
  * did; WQ_ESHUTDOWN when no keys are taken any more. Nothing is said.
  */
 int intake_add(struct run *r, const void *key, size_t len, int64_t after_ns);
+/* A key that an earlier run has left, with its time and its failures. Answers like intake_add(). */
+int intake_restore(struct run *r, const struct record *rec);
 /* The queue has as many keys as it may: nobody reads any more keys for now. */
 bool intake_full(const struct run *r);
 /* A key that was given while its command ran comes back for another reason, too: that is one attempt. */

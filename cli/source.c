@@ -22,6 +22,8 @@ struct source {
 	bool file;  /* and that is always so */
 	bool ends;  /* a file that has an end, so that all of it can be read */
 	bool ended;
+	bool stated;  /* a file that --leftover has written, with more than keys */
+	bool begun;   /* its head was passed over */
 	size_t at, n; /* of bytes: [at, n) has not been looked at */
 	char bytes[BLOCK];
 };
@@ -30,6 +32,16 @@ static void on_ready(struct watch *w, uint32_t events)
 {
 	(void)events;
 	((struct source *)(void *)w)->ready = true;
+}
+
+/* Only a file can be: whoever names keys on a pipe does not decide how they are read. */
+static bool is_stated(int fd, char delimiter)
+{
+	char bytes[RECORD_HEAD_MAX];
+	ssize_t n = pread(fd, bytes, sizeof bytes, lseek(fd, 0, SEEK_CUR));
+	const char *end = n > 0 ? memchr(bytes, delimiter, (size_t)n) : NULL;
+
+	return end && record_is_head(bytes, (size_t)(end - bytes), delimiter);
 }
 
 bool source_open(struct run *r)
@@ -59,12 +71,15 @@ bool source_open(struct run *r)
 	    .run = r,
 	    .split = {.delimiter = r->opt->delimiter},
 	    .ends = S_ISREG(st.st_mode) || S_ISBLK(st.st_mode),
+	    .stated = S_ISREG(st.st_mode) && is_stated(fd, r->opt->delimiter),
 	};
+	if (s->stated)
+		s->split.extra = RECORD_HEAD_MAX;
 	r->source = s;
 	return true;
 }
 
-/* Without NUL and of a length that the queue takes. */
+/* What becomes of a record that is no key. */
 static void refuse(struct run *r, enum split_found found, const char *key, size_t len)
 {
 	r->count.given++;
@@ -72,24 +87,49 @@ static void refuse(struct run *r, enum split_found found, const char *key, size_
 	r->trouble = true;
 	if (found == SPLIT_LONG)
 		say("a key is longer than %d bytes and is left out: %.80s...", WQ_KEY_MAX,
-		    shown(key, 60));
-	else
+		    shown(key, len < 60 ? len : 60));
+	else if (found == SPLIT_BAD)
 		say("a key has a NUL byte, which no command can be given, and is left out "
 		    "(-0: NUL ends a key): %s",
 		    shown(key, len));
+	else
+		say("a line begins with @, but not with @DUE<tab>FAILURES<tab>, and is left out: "
+		    "%s",
+		    shown(key, len));
 }
 
-static void take(struct run *r, enum split_found found, const char *key, size_t len)
+/* False: it is no key, which was said, or the head of a leftover file. */
+static bool understand(struct run *r, enum split_found found, const char *bytes, size_t n,
+                       struct record *rec)
 {
+	struct source *s = r->source;
+
+	if (s->stated && !s->begun) {
+		s->begun = true;
+		return false;
+	}
+	*rec = (struct record){.key = bytes, .len = n};
+	if (found == SPLIT_KEY && s->stated) {
+		if (!record_read(rec, bytes, n, s->split.delimiter))
+			found = SPLIT_NOTHING;
+		else if (rec->len > WQ_KEY_MAX)
+			found = SPLIT_LONG;
+	}
+	if (found != SPLIT_KEY)
+		refuse(r, found, rec->key, rec->len);
+	return found == SPLIT_KEY;
+}
+
+static void take(struct run *r, enum split_found found, const char *bytes, size_t n)
+{
+	struct record rec;
 	int rc;
 
-	if (found != SPLIT_KEY) {
-		refuse(r, found, key, len);
+	if (!understand(r, found, bytes, n, &rec))
 		return;
-	}
-	rc = intake_add(r, key, len, 0);
+	rc = r->source->stated ? intake_restore(r, &rec) : intake_add(r, rec.key, rec.len, 0);
 	if (rc < 0) {
-		say("%s: %s", shown(key, len), wq_strerror(rc));
+		say("%s: %s", shown(rec.key, rec.len), wq_strerror(rc));
 		r->trouble = true;
 	}
 }
@@ -185,9 +225,15 @@ static bool is_at_end(int fd)
 	return poll(&p, 1, 0) > 0 && ioctl(fd, FIONREAD, &there) == 0 && there == 0;
 }
 
-void source_rest(struct run *r, void (*fn)(struct run *r, const char *key, size_t len))
+bool source_stated(const struct run *r)
+{
+	return r->source && r->source->stated && !r->source->ended;
+}
+
+void source_rest(struct run *r, void (*fn)(struct run *r, const struct record *rec))
 {
 	struct source *s = r->source;
+	struct record rec;
 	const char *key;
 	size_t len;
 	int there = 0;
@@ -203,10 +249,8 @@ void source_rest(struct run *r, void (*fn)(struct run *r, const char *key, size_
 
 		while ((found = split_next(&s->split, s->bytes, s->n, &s->at, &key, &len)) !=
 		       SPLIT_NOTHING) {
-			if (found == SPLIT_KEY)
-				fn(r, key, len);
-			else
-				refuse(r, found, key, len);
+			if (understand(r, found, key, len, &rec))
+				fn(r, &rec);
 		}
 		if (!s->ends && there <= 0) {
 			whole = is_at_end(s->watch.fd);
@@ -224,10 +268,12 @@ void source_rest(struct run *r, void (*fn)(struct run *r, const char *key, size_
 		s->n = (size_t)n;
 	}
 	/* Before the end of the input the last key may be a part of one, which nobody has given. */
-	if (split_end(&s->split, &key, &len) == SPLIT_KEY) {
-		if (whole)
-			fn(r, key, len);
-		else
+	enum split_found last = split_end(&s->split, &key, &len);
+
+	if (last != SPLIT_NOTHING) {
+		if (whole && understand(r, last, key, len, &rec))
+			fn(r, &rec);
+		else if (!whole)
 			say("stopped in the middle of a key, which is left out: %s...",
 			    shown(key, len));
 	}

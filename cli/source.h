@@ -2,6 +2,7 @@
 #ifndef CLI_SOURCE_H
 #define CLI_SOURCE_H
 
+#include "cli/record.h"
 #include "cli/run.h"
 
 /* False, after a message: it cannot be opened. */
@@ -12,8 +13,10 @@ void source_pump(struct run *r);
 void source_watch(struct run *r);
 /* There is something to read that makes nobody wait. */
 bool source_eager(const struct run *r);
+/* The input is a leftover file that says more than keys. */
+bool source_stated(const struct run *r);
 /* Shows what was not taken: what has been read, and what can be read without waiting. */
-void source_rest(struct run *r, void (*fn)(struct run *r, const char *key, size_t len));
+void source_rest(struct run *r, void (*fn)(struct run *r, const struct record *rec));
 void source_close(struct run *r);
 
 #endif

@@ -6,7 +6,7 @@
 
 static enum split_found judge(const struct split *s, const char *key, size_t len)
 {
-	if (len > WQ_KEY_MAX)
+	if (len > WQ_KEY_MAX + s->extra)
 		return SPLIT_LONG;
 	return s->delimiter != '\0' && memchr(key, '\0', len) ? SPLIT_BAD : SPLIT_KEY;
 }
@@ -24,7 +24,7 @@ static bool keep(struct split *s, const char *bytes, size_t n)
 	if (s->skipping)
 		return false;
 	text_add(&s->part, bytes, n);
-	s->skipping = s->part.n > WQ_KEY_MAX;
+	s->skipping = s->part.n > WQ_KEY_MAX + s->extra;
 	return s->skipping;
 }
 

@@ -9,6 +9,7 @@
 
 struct split {
 	char delimiter;
+	unsigned extra;   /* a record may be longer than WQ_KEY_MAX by so much */
 	bool skipping;    /* the rest of a key that was too long */
 	bool fresh;       /* part is to be emptied: it was handed out */
 	struct text part; /* the beginning of a key, from bytes that came before */
@@ -17,8 +18,8 @@ struct split {
 enum split_found {
 	SPLIT_NOTHING, /* the bytes are used up */
 	SPLIT_KEY,     /* a key */
-	SPLIT_LONG, /* the beginning of one that is longer than WQ_KEY_MAX; the rest is skipped */
-	SPLIT_BAD   /* one with a NUL in it, which no command can be given */
+	SPLIT_LONG,    /* the beginning of one that is too long; the rest is skipped */
+	SPLIT_BAD      /* one with a NUL in it, which no command can be given */
 };
 
 /*

@@ -77,12 +77,19 @@ void web_close(void)
 	web.server = NULL;
 }
 
+/* Tried, and made again when it is written: a run that is killed leaves nothing behind. */
 bool web_file_open(struct run *r)
 {
-	if (!r->opt->metrics_file || replace_open(&r->metrics, r->opt->metrics_file))
+	struct replace file;
+
+	if (!r->opt->metrics_file)
 		return true;
-	say("%s: %s", r->opt->metrics_file, strerror(errno));
-	return false;
+	if (!replace_open(&file, r->opt->metrics_file, true)) {
+		say("%s: %s", r->opt->metrics_file, target_error(errno));
+		return false;
+	}
+	replace_release(&file);
+	return true;
 }
 
 static int put(void *ctx, const char *text, size_t n)
@@ -93,12 +100,28 @@ static int put(void *ctx, const char *text, size_t n)
 
 void web_file_write(struct run *r)
 {
-	if (!r->metrics.path)
+	struct replace file;
+	bool written;
+
+	if (!r->opt->metrics_file)
 		return;
-	if (wq_metrics_write(r->registry, WQ_PROMETHEUS, put, &r->metrics) != WQ_OK ||
-	    !replace_commit(&r->metrics)) {
-		say("%s: %s", r->opt->metrics_file, strerror(errno));
+	written = replace_open(&file, r->opt->metrics_file, true);
+	if (written) {
+		int rc;
+
+		file.wait_ns = r->opt->grace_ns;
+		rc = wq_metrics_write(r->registry, WQ_PROMETHEUS, put, &file);
+		errno = file.error != 0 ? file.error : ENOMEM;
+		written = rc == WQ_OK && file.error == 0 && replace_commit(&file);
+
+		int error = errno;
+
+		replace_release(&file);
+		errno = error;
+	}
+	if (!written) {
+		say("%s: %s; the metrics are not written", r->opt->metrics_file,
+		    target_error(errno));
 		r->trouble = true;
 	}
-	replace_release(&r->metrics);
 }

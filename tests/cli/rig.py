@@ -26,6 +26,16 @@ def is_sanitized():
     return b"__asan_init" in Path(program).read_bytes()
 
 
+def leftover(data, end=b"\n"):
+    """What a leftover file says, in its order: (key, due, failures)."""
+    lines = data.split(end)
+    assert lines.pop() == b"", "the last record has no end"
+    if not lines or lines[0] != b"#wq-leftover-1":
+        return [(line, 0, 0) for line in lines]
+    records = [line.split(b"\t", 2) for line in lines[1:]]
+    return [(key, float(due[1:]), int(failures)) for due, failures, key in records]
+
+
 class Case(unittest.TestCase):
     """A test with a folder of its own, which is the current one of all it runs."""
 
@@ -123,6 +133,29 @@ class Case(unittest.TestCase):
             self.skipTest(f"{path} is not built")
         return {"LD_PRELOAD": path, "WQ_SHIM": what,
                 "ASAN_OPTIONS": self.env["ASAN_OPTIONS"] + ":verify_asan_link_order=0"}
+
+    def tiny(self, size="64k"):
+        """A disk that is soon full."""
+        path = self.dir / "tiny"
+        path.mkdir()
+        if subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", path],
+                          capture_output=True, check=False).returncode != 0:
+            self.skipTest("a file system cannot be mounted here")
+        self.addCleanup(subprocess.run, ["umount", "-l", path], check=True)
+        return path
+
+    def fill(self, folder):
+        with open(folder / "fill", "wb", buffering=0) as f:
+            try:
+                while True:
+                    f.write(b"x" * 512)
+            except OSError:
+                pass
+
+    def left(self, name="left"):
+        """The keys of a leftover file."""
+        path = self.dir / name
+        return [k.decode(errors="surrogateescape") for k, _, _ in leftover(path.read_bytes())] if path.exists() else []
 
     def lines(self, name):
         path = self.dir / name

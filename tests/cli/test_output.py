@@ -231,7 +231,7 @@ class Results(Case):
 
     def test_no_folder(self):
         (self.dir / "file").write_text("")
-        for name, why in (("file", "File exists"), ("no/where", "No such file or directory")):
+        for name, why in (("file", "Not a directory"), ("no/where", "No such file or directory")):
             p = self.wq("run", f"--results={name}", "--", "touch", input="x\n")
             self.assertEqual((p.returncode, p.stderr.decode()), (1, f"wq: {name}: {why}\n"))
             self.assertEqual(os.listdir(self.dir), ["file"])
