@@ -26,7 +26,7 @@ static uint64_t records(const struct append *a, size_t from, size_t to)
 
 /* ---- the file ------------------------------------------------------------ */
 
-/* A file whose last record has no end, because a machine went down: the next one is not glued to it. */
+/* The last record of the file has no end, after a crash: the next one is not glued to it. */
 static void close_torn(struct append *a)
 {
 	char last;
@@ -81,8 +81,8 @@ static bool is_open(struct append *a)
 }
 
 /*
- * Other runs that append to it must not do so between a write that was cut short and the removal of
- * what it wrote. They hold the lock for microseconds; whoever holds it for longer is ignored.
+ * Other runs that append to it must not do so between a write that was cut short and the removal
+ * of what it wrote. They hold the lock for microseconds; whoever holds it for longer is ignored.
  */
 static void lock(const struct append *a)
 {
@@ -93,7 +93,7 @@ static void lock(const struct append *a)
 	}
 }
 
-/* The last record is there in part only, and nothing behind it: it is removed, and written later. */
+/* A part of the last record is there, and nothing behind it: it is removed, and written later. */
 static void cut_torn(struct append *a)
 {
 	off_t torn = (off_t)(a->at - a->whole), end = lseek(a->watch.fd, 0, SEEK_CUR);

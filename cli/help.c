@@ -102,7 +102,7 @@ static const struct {
      "Stopping: TERM or INT once, running commands finish; twice, they are terminated\n"
      "      --on-term=drain       once: finish all keys that were taken (finish)\n"
      "      --grace=TIME          twice: kill after TIME (10s)\n"
-     "      --leftover=FILE       write keys that were not done, to be given again\n"
+     "      --leftover=FILE       write keys that were not done, with their times and failures\n"
      "  QUIT: kill them now; USR1, USR2: one worker more, one fewer\n"
      "\n"
      "Exit status: 0; 123 a key failed for good; 75 stopped with work left; 126, 127 the command\n"

@@ -3,8 +3,8 @@
  * last. Whatever cannot be written to its file is printed on standard error instead, in the form
  * that it would have in the file.
  *
- * Space for what is left is reserved as keys come in: for each key that is there, the mean length of
- * a key and what stands before it, and something for keys that were written to us and not read. The
+ * Space for what is left is reserved as keys come in: for each key that is there, the mean length
+ * of a key and what stands before it, and something for keys in a pipe that were not read. The
  * unread rest of an input file needs none: it is in that file.
  */
 #include "cli/keep.h"

@@ -27,6 +27,21 @@ class Add(Served):
         self.ask("add", "-v", "a", "b", "a")
         self.assertEqual(self.complaint, "wq: 3 given, 1 merged\n")
 
+    def test_what_merges_while_paused(self):
+        """As ever: each key is run once after resume, however it was given."""
+        self.serve("--log", "log")
+        self.ask("pause")
+        self.ask("add", "line", "both")
+        self.ask("add", "--after=1h", "line", "late", "later")
+        self.ask("add", "--after=2h", "later")
+        self.ask("add", "late", "both")
+        self.assertEqual(sorted(self.keys("--state=queued")), ["both", "late", "line"])
+        self.assertEqual(self.keys("--state=waiting"), ["later"])
+        self.assertGreater(self.ls("--state=waiting")[0]["due_s"], 3700)
+        self.assertEqual(self.status()["merged"], 4)
+        self.ask("resume")
+        self.until(lambda: len(self.lines("log")) == 3, "the three that are in line")
+
     def test_input(self):
         self.serve()
         self.ask("pause")
