@@ -66,7 +66,7 @@ struct wq__group {
 	char *memory;                  /* I: of all its runs; NULL: each has its own */
 	uint64_t free[2];              /* a bit for each run */
 	struct wq__group *next, *prev; /* of its kind, while a run of it is free */
-	struct wq__run run[];
+	_Alignas(32) struct wq__run run[];
 };
 
 /* A number that no group has names the next such number + 1, shifted and made odd. */
