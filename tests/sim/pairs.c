@@ -10,7 +10,8 @@
  *     test_sim_pairs --list                     states and calls
  *
  * --preemptions N explores all schedules with N of them; WQ_LONG=1: two. --bug
- * NAME switches a seeded bug on, --failures N goes on until N groups have failed.
+ * NAME switches a seeded bug on, --failures N goes on until N groups have failed,
+ * --expect-failure wants so many to fail.
  */
 #include "pairs.h"
 
@@ -33,6 +34,7 @@ static const struct state {
 	unsigned has;
 	const char *early;
 } states[] = {
+    {"waiting", WAITING, NULL},
     {"mix", WAITING | HELD | LINE, NULL},
     {"due", WAITING | HELD | LINE | DUE, NULL},
     {"get-waits", WAITING | HELD | QUICK, "get"},
@@ -338,7 +340,7 @@ static struct {
 	const struct state *state;
 	const char *calls, *schedule;
 	int preemptions, hold, failures;
-	bool long_run;
+	bool long_run, expect_failure;
 	unsigned part, parts;
 } opt = {.preemptions = 1, .failures = MAX_FAILURES, .part = 1, .parts = 1};
 
@@ -387,8 +389,8 @@ static void run_group(void)
 		printf(" --hold %d --trace --schedule '%s'\n", hold, x.schedule);
 		fflush(stdout);
 		if (++sum.failures >= opt.failures) {
-			puts("too many failures");
-			exit(1);
+			puts(opt.expect_failure ? "found" : "too many failures");
+			exit(!opt.expect_failure);
 		}
 		break;
 	}
@@ -505,6 +507,10 @@ static void parse(int argc, char **argv)
 			sim_tracing = true;
 			continue;
 		}
+		if (strcmp(argv[i], "--expect-failure") == 0) {
+			opt.expect_failure = true;
+			continue;
+		}
 		if (strcmp(argv[i], "--list") == 0)
 			list();
 		if (i + 1 == argc)
@@ -595,5 +601,5 @@ int main(int argc, char **argv)
 	       "%llu groups cut off, %d failed, %.1f s\n",
 	       (unsigned long long)sum.groups, opt.part, opt.parts, (unsigned long long)sum.runs,
 	       opt.preemptions, (unsigned long long)sum.cut, sum.failures, milliseconds() / 1000);
-	return sum.failures != 0;
+	return opt.expect_failure || sum.failures != 0;
 }
