@@ -9,8 +9,8 @@
  *     ... --schedule aab --trace                one schedule, step by step
  *     test_sim_pairs --list                     states and calls
  *
- * --preemptions N explores all schedules with N of them; WQ_LONG=1: two. --bug
- * NAME switches a seeded bug on, --failures N goes on until N groups have failed,
+ * --preemptions N explores all schedules with N of them; WQ_LONG=1: two for most
+ * pairs. --bug NAME switches a seeded bug on, --failures N goes on until N groups have failed,
  * --expect-failure wants so many to fail.
  */
 #include "pairs.h"
@@ -342,7 +342,7 @@ static struct {
 	int preemptions, hold, failures;
 	bool long_run, expect_failure;
 	unsigned part, parts;
-} opt = {.preemptions = 1, .failures = MAX_FAILURES, .part = 1, .parts = 1};
+} opt = {.preemptions = -1, .failures = MAX_FAILURES, .part = 1, .parts = 1};
 
 static struct {
 	uint64_t groups, runs, cut;
@@ -361,6 +361,18 @@ static bool fits(const struct op *op, const struct state *s)
 	return (op->flags & FREES) == 0;
 }
 
+/* How many preemptions, unless we were told: two if there is time, where that pays most. */
+static int preemptions(void)
+{
+	bool stops = false;
+
+	if (opt.preemptions >= 0)
+		return opt.preemptions;
+	for (int i = 0; i < group.n; i++)
+		stops |= (group.op[i]->flags & STOPS) != 0;
+	return opt.long_run && group.n == 2 && (stops || !(group.state->has & QUICK)) ? 2 : 1;
+}
+
 static void run_group(void)
 {
 	struct explored x;
@@ -375,7 +387,7 @@ static void run_group(void)
 			continue;
 		wq__hold_limit = (size_t)hold;
 
-		bool ok = explore(&scenario, opt.preemptions, MAX_RUNS, &x);
+		bool ok = explore(&scenario, preemptions(), MAX_RUNS, &x);
 
 		sum.runs += x.runs;
 		sum.cut += x.cut;
@@ -500,8 +512,6 @@ static void parse(int argc, char **argv)
 	const char *more = getenv("WQ_LONG");
 
 	opt.long_run = more && strcmp(more, "0") != 0 && *more;
-	if (opt.long_run)
-		opt.preemptions = 2;
 	for (int i = 1; i < argc; i++) {
 		if (strcmp(argv[i], "--trace") == 0) {
 			sim_tracing = true;
@@ -597,9 +607,9 @@ int main(int argc, char **argv)
 			fflush(stdout);
 		}
 	}
-	printf("%llu groups of calls, part %u of %u, %llu schedules, %d preemptions, "
+	printf("%llu groups of calls, part %u of %u, %llu schedules, "
 	       "%llu groups cut off, %d failed, %.1f s\n",
 	       (unsigned long long)sum.groups, opt.part, opt.parts, (unsigned long long)sum.runs,
-	       opt.preemptions, (unsigned long long)sum.cut, sum.failures, milliseconds() / 1000);
+	       (unsigned long long)sum.cut, sum.failures, milliseconds() / 1000);
 	return opt.expect_failure || sum.failures != 0;
 }
