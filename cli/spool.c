@@ -13,7 +13,7 @@
 enum {
 	MEMORY = 1 << 20, /* bytes in memory, of all chunks: more goes to the shared file */
 	FILES = 16,       /* descriptors, of BUDGET_OWN: more files are copied to the shared one */
-	SHARED = 1 << 28, /* bytes: the next one begins a new shared file, so that the space of this
+	SHARED = 1 << 22, /* bytes: the next one begins a new shared file, so that the space of this
 	                     one comes back */
 	BLOCK = 1 << 16,
 };
@@ -62,7 +62,11 @@ static struct file *file_new(int fd)
 
 static void file_drop(struct file *f)
 {
-	if (--f->refs > 0)
+	f->refs--;
+	/* Nothing in it is wanted any more. */
+	if (f == shared && f->refs == 1 && ftruncate(f->fd, 0) == 0)
+		f->end = 0;
+	if (f->refs > 0)
 		return;
 	close(f->fd);
 	free(f);
@@ -72,12 +76,12 @@ static void file_drop(struct file *f)
 /* The shared file, with room in it; NULL: it cannot be had. */
 static struct file *file_shared(void)
 {
-	/* Nothing in it is wanted any more. */
-	if (shared && shared->refs == 1 && ftruncate(shared->fd, 0) == 0)
-		shared->end = 0;
 	if (shared && shared->end >= SHARED && nfile < FILES) {
-		file_drop(shared);
+		struct file *full = shared;
+
+		/* It lives as long as its chunks. */
 		shared = NULL;
+		file_drop(full);
 	}
 	if (!shared) {
 		int fd = spool_temporary();

@@ -241,14 +241,20 @@ class KeepOrder(Served):
         text = Path(f"/proc/{p.pid}/status").read_text(encoding="ascii")
         return int(next(line.split()[1] for line in text.splitlines() if line.startswith("VmHWM")))
 
+    def on_disk(self, p):
+        """The bytes of its files that have no name."""
+        folder = Path(f"/proc/{p.pid}/fd")
+        return sum((folder / fd).stat().st_size for fd in os.listdir(folder)
+                   if os.readlink(folder / fd).endswith(" (deleted)"))
+
     def test_memory_and_descriptors_are_bounded(self):
-        """100 MB are kept: some in many small outputs, some in files of their own."""
+        """136 MB are kept: some in many small outputs, some in files of their own. All of it is given back."""
         p = self.blocked(command='case $1 in *7) n=1000;; *) n=40;; esac; yes "$1" | head -c ${n}000')
         before = self.peak(p)
         keys = [str(i) for i in range(1000)]
         self.give(p, *keys)
-        p.stdin.close()
         self.ended(999)
+        self.assertGreater(self.on_disk(p), 80 << 20)
         self.assertLess(self.peak(p), before + 24000)  # a sanitizer has some of its own
         self.assertLess(len(os.listdir(f"/proc/{p.pid}/fd")), 60)
         self.assertTrue(self.is_silent(p.stdout))
@@ -257,6 +263,8 @@ class KeepOrder(Served):
             n = 1000000 if k.endswith("7") else 40000
             piece = p.stdout.read(n)
             self.assertEqual(piece, ((k + "\n").encode() * n)[:n], k)
+        self.until(lambda: self.on_disk(p) == 0, "the end of all files")
+        p.stdin.close()
         self.assertEqual((p.stdout.read(), p.wait()), (b"", 0))
         self.assertEqual(sorted(os.listdir(self.dir)), ["go.0", "log"])
 
