@@ -83,7 +83,8 @@ static bool may_go(void *arg)
 		return false;
 	/* Nobody may call a queue that is being freed: all others are inside, or have been. */
 	for (int i = 0; c->op->flags & FREES && i < run.ncalls; i++) {
-		if (&run.call[i] != c && !sim_section_of(run.call[i].task, 1))
+		if (&run.call[i] != c && !run.call[i].returned &&
+		    !sim_section_of(run.call[i].task, 1))
 			return false;
 	}
 	return true;
@@ -136,6 +137,7 @@ static int64_t handler(void *ctx, const wq_item *it)
 	run.handlers--;
 	run.pooled[key] = false;
 	pairs_ends(key);
+	sim_call_begin(); /* the worker's next turn */
 	return WQ_DONE;
 }
 
@@ -229,9 +231,12 @@ static void finisher(void *arg)
 	SIM_CHECK(wq_drain_until(run.q, sim_now(), NULL, &r) == WQ_OK);
 	pairs_judge_end(&r);
 
-	int rc = wq_free(run.q);
+	wq *q = run.q;
 
-	run.q = NULL;
+	run.q = NULL; /* nobody looks at it any more */
+
+	int rc = wq_free(q);
+
 	if (rc != (int)r.left)
 		sim_fail("wq_free answered %d, but %llu keys were left over", rc,
 		         (unsigned long long)r.left);
