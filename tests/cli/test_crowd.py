@@ -1,8 +1,7 @@
 """Few descriptors, many connections: a run can be asked and stopped all the same."""
-import os
 import resource
 import signal
-import socket
+import time
 
 from rig import main
 from served import Served, frame
@@ -16,9 +15,6 @@ class Crowd(Served):
         limit = OWN + COMMAND * workers + connections
         self.serve(f"-j{workers}", *args, **kwargs,
                    preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit)))
-
-    def fds(self):
-        return len(os.listdir(f"/proc/{self.run_.pid}/fd"))
 
     def heard(self, c):
         c.setblocking(False)
@@ -130,6 +126,34 @@ class Crowd(Served):
         self.assertIn("had keys to give", self.said())
         del conns
 
+    def test_half_a_key_just_now(self):
+        """It comes while its connection is being closed."""
+        self.narrow()
+        first, half = self.connect(), self.connect()
+        conns = [self.connect() for _ in range(38)]
+        # Those two have been idle for long enough now: the first had to go for this.
+        self.status()
+        self.assertIn("no room", self.rest(first).decode())
+        conns.append(self.connect())
+        conns[-1].sendall(b"\0" + frame("forget", "x"))
+        self.assertEqual(conns[-1].recv(10), b"1:.,")
+        self.halt()
+        self.assertIsNone(self.heard(half))
+        conns.append(self.connect())
+        half.setblocking(True)
+        half.sendall(b"half a k")
+        self.run_.send_signal(signal.SIGCONT)
+        self.assertEqual(self.rest(half), b"wq: the run has no room for so many connections: try again later\n")
+        self.assertEqual(self.status()["given"], 0)
+
+    def test_hardly_any(self):
+        """Fewer than are kept for connections: there are some all the same."""
+        self.serve("-j1", preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (70, 70)))
+        conns = [self.connect() for _ in range(20)]
+        self.assertLessEqual(self.status()["connections"], RESERVE)
+        self.ask("add", "--wait", "k")
+        del conns
+
     def test_set(self):
         """No more workers than leave room to be asked."""
         self.narrow(connections=40)
@@ -178,12 +202,13 @@ class Crowd(Served):
     def test_a_lull(self):
         """Nobody is closed who is in nobody's way."""
         self.narrow()
-        conns = [self.connect() for _ in range(38)]
+        conns = [self.connect() for _ in range(39)]
         for c in conns:
             c.sendall(b"\0" + frame("forget", "x"))
             self.assertEqual(c.recv(10), b"1:.,")
-        for _ in range(100):
-            self.assertEqual(self.status()["connections"], 39)
+        end = time.monotonic() + 1.5
+        while time.monotonic() < end:
+            self.assertEqual(self.status()["connections"], 40)
 
 
 if __name__ == "__main__":

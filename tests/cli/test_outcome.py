@@ -1,6 +1,8 @@
 """What became of a key: `wq add --wait`, `wq wait`, and the dead keys that a run remembers."""
 import json
+import os
 import threading
+import unittest
 
 import rig
 from rig import main
@@ -94,6 +96,16 @@ class AddWait(Gated):
         self.let_with("k.2", 0)
         self.assertEqual(self.finish(p), (0, ""))
         self.assertEqual(self.status()["waiters"], 0)
+
+    def test_joined_and_dead(self):
+        self.gated("--backoff", "1ms", "--retries", "1")
+        self.ask("add", "k")
+        self.until_status(running=1)
+        p = self.tracked("k")
+        self.let_with("k.1", 1)
+        self.until_status(attempts=2)
+        self.let_with("k.2", 1)
+        self.assertEqual(self.finish(p), (123, "wq: k: it failed for good\n"))
 
     def test_exactly_this_one(self):
         """What others give meanwhile is not waited for, and not told."""
@@ -343,6 +355,14 @@ class Dead(Gated):
         self.assertEqual(self.keys("--state=dead"), keys[2:])
         self.ask("wait", keys[1])
         self.ask("wait", keys[2], status=123)
+
+    @unittest.skipUnless(os.environ.get("WQ_LONG"), "10,000 commands: with WQ_LONG only")
+    def test_as_many_as_are_kept(self):
+        self.serve("--quiet", "--retries=0", command=("false",))
+        self.ask("add", "-", input="".join(f"{i}\n" for i in range(10010)))
+        self.until_status(dead=10010)
+        self.assertEqual(self.status()["dead_kept"], 10000)
+        self.assertEqual(len(self.ls("--state=dead", "--limit=0")), 10000)
 
     def test_any_source(self):
         """A line that is written to the socket gives it again, too."""

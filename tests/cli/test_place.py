@@ -1,14 +1,14 @@
 """Where a run's socket is, and for whom: names, modes, groups, rights."""
 import json
 import os
-import socket
+import resource
 import stat
 import subprocess
 import unittest
 
 import rig
 from rig import Case, main
-from served import Served, frame
+from served import Served
 
 ROOT = unittest.skipUnless(os.geteuid() == 0, "only root can be another user")
 OTHER, GROUP, MEMBER = 65534, 54321, 54322  # a user, the group that may feed, another of his groups
@@ -192,6 +192,14 @@ class Others(Served):
         os.chmod(self.dir / "s", 0o666)
         self.assertIn("another user's", self.by(self.member, "add", "k", status=1))
 
+    def test_they_come_and_go(self):
+        limit = 64 + 8 + 16
+        self.opened("-j1", "--socket-mode=0666",
+                    preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit)))
+        for i in range(12):
+            self.by(self.stranger, "add", f"{i}")
+        self.until_status(done=12)
+
     def test_a_service_user(self):
         """The run is the service's; its group feeds it, and root controls it."""
         os.chmod(self.dir, 0o777)
@@ -242,7 +250,6 @@ class Others(Served):
 
     def test_others_do_not_take_all_the_room(self):
         """Half of the connections, and no more."""
-        import resource
         limit = 64 + 8 + 40
         self.opened("-j1", "--socket-mode=0666",
                     preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit)))
