@@ -123,11 +123,14 @@ static bool give_group(const struct sockaddr_un *to, gid_t gid)
 	return false;
 }
 
-/* It has its mode from the beginning, and its group before it listens: until then nobody connects. */
+/*
+ * It is born for its user alone, and has its group before its mode: the kernel looks at the file first
+ * and then at whether somebody listens, so who passes the first look too early would get in.
+ */
 static int bind_for(const struct sockaddr_un *to, unsigned mode, int64_t gid)
 {
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	mode_t before = umask(0777 & ~(mode_t)mode);
+	mode_t before = umask(0177);
 	int rc = fd < 0 ? -1 : bind(fd, (const struct sockaddr *)to, sizeof *to);
 
 	umask(before);
@@ -136,6 +139,8 @@ static int bind_for(const struct sockaddr_un *to, unsigned mode, int64_t gid)
 		close(fd);
 		return -1;
 	}
+	if (rc == 0 && mode != 0600)
+		rc = fchmodat(AT_FDCWD, to->sun_path, mode, AT_SYMLINK_NOFOLLOW);
 	if (rc == 0)
 		rc = listen(fd, SOMAXCONN);
 	if (rc == 0)
