@@ -51,13 +51,18 @@ static bool release(struct wq__memory *m, struct wq__waiter *w)
 	return wq__parker_set(&w->parker);
 }
 
+/* Does some key come due by itself? In a queue that is closing, what waits does not any more. */
+static bool comes_due(const struct wq__memory *m)
+{
+	return (m->flags & (WQ__TIMED | WQ__CUT)) == WQ__TIMED;
+}
+
 struct wq__waiter *wq__pick_slow(struct wq__memory *m)
 {
 	struct wq__waiter *w = m->gets;
 	uint32_t keys = m->nready < m->width ? m->nready : m->width;
 	/* Somebody has to sleep until the next due time. */
-	bool leaderless =
-	    m->flags & WQ__TIMED && !m->leader && m->inflight == 0 && !WQ__BUG(LEADER_LOST);
+	bool leaderless = comes_due(m) && !m->leader && m->inflight == 0 && !WQ__BUG(LEADER_LOST);
 
 	if (m->inflight >= keys && !leaderless)
 		return NULL;
@@ -134,7 +139,7 @@ static enum woken sleep_get(struct wq__memory *m, int64_t deadline_ns, const wq_
 
 	wq__parker_init(&w.parker);
 	link_waiter(m, &w);
-	if (m->flags & WQ__TIMED && !m->leader) {
+	if (comes_due(m) && !m->leader) {
 		/* cppcheck-suppress autoVariables ; it is taken off before this call returns */
 		m->leader = &w;
 		m->leader_until_ns = m->next_due_ns;

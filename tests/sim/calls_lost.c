@@ -23,6 +23,8 @@ static const struct {
 } elsewhere[] = {
     {"wq__breathe", "pick_many",
      "what has come due wakes the leader by itself, and the caller picks the others when it ends"},
+    {"get_plain", "pass_on",
+     "a key beside a sleeper has another Get under way to it; this one wakes more of them sooner"},
     {"look_ahead", "fd_due", TIMER},
     {"open_all", "fd_due", TIMER},
     {"wq__watch_hold_end", "fd_signal", "behaviour_fd"},
