@@ -138,7 +138,14 @@ int capture_open(struct capture *c, struct loop *l, struct stream *to, bool line
 		text_visible(&c->tag, tag, tag_len, tag_len * 4 + 4);
 		text_str(&c->tag, "\t");
 	}
-	loop_watch(l, &c->watch, EPOLLIN);
+	if (!loop_watch(l, &c->watch, EPOLLIN)) {
+		int error = errno;
+
+		shut(c);
+		close(fd[1]);
+		errno = error;
+		return -1;
+	}
 	return fd[1];
 }
 

@@ -14,7 +14,9 @@
 
 bool stall_is_shortage(int error)
 {
-	return error == EAGAIN || error == ENOMEM || error == EMFILE || error == ENFILE;
+	/* ENOSPC: of epoll, for which a user may have so many descriptors. */
+	return error == EAGAIN || error == ENOMEM || error == EMFILE || error == ENFILE ||
+	       error == ENOSPC;
 }
 
 bool stall_holds(const struct run *r)

@@ -3,7 +3,7 @@
  * met otherwise.
  *
  *   WQ_SHIM=vfork:ERRNO:FILE   vfork() fails with it as long as FILE exists
- *   WQ_SHIM=pipe2:ERRNO:FILE   likewise
+ *   WQ_SHIM=pipe2:ERRNO:FILE   likewise, and so epoll_ctl
  *   WQ_SHIM=read:ERRNO:FILE    read() of standard input fails with it once, and FILE is removed
  *   WQ_SHIM=orphan             the parent is killed before vfork() has returned in the child
  */
@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <unistd.h>
 
 static int fails(const char *call)
@@ -58,6 +59,14 @@ ssize_t read(int fd, void *bytes, size_t n)
 	}
 	*(void **)&real = dlsym(RTLD_NEXT, "read");
 	return real(fd, bytes, n);
+}
+
+int epoll_ctl(int epoll, int op, int fd, struct epoll_event *event)
+{
+	int (*real)(int, int, int, struct epoll_event *);
+
+	*(void **)&real = dlsym(RTLD_NEXT, "epoll_ctl");
+	return fails("epoll_ctl") ? -1 : real(epoll, op, fd, event);
 }
 
 int pipe2(int fd[2], int flags)

@@ -75,6 +75,16 @@ class Shortage(Stall):
             with self.subTest(call=call, error=errno.errorcode[error]):
                 self.missing(call, error)
 
+    def test_no_watch(self):
+        """A pipe that cannot be watched would never be read."""
+        (self.dir / "keys").write_text("0\n1\n")
+        gate = self.dir / "gate"
+        p = self.start("run", "-j1", *self.options(), "-a", "keys", "--", "sh", "-c",
+                       "[ $0 = 1 ] || : >gate", env=self.shim(f"epoll_ctl:{errno.ENOSPC}:{gate}"))
+        self.assertEqual(p.stderr.readline(), b"wq: no command can be started: No space left on device" + AGAIN)
+        gate.unlink()
+        self.all_at_first(p, 2)
+
     def test_it_stops_meanwhile(self):
         gate = self.dir / "gate"
         gate.touch()
