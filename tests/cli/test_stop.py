@@ -510,7 +510,7 @@ class Status(Case):
 
     def status(self, command, *args, input="a\nb\n"):
         self.script("cmd", command)
-        return self.wq("run", "-j1", "--retries=0", "-q", *args, "--", "./cmd", input=input).returncode
+        return self.wq("run", "-j1", "--retries=0", "-q", "--command-wait=0", *args, "--", "./cmd", input=input).returncode
 
     def test_well(self):
         self.assertEqual(self.status("true"), 0)
