@@ -23,9 +23,10 @@
 #include "base/bug.h"
 #include "explore.h"
 
-enum { HOLDS = 3, QUICK_STOPS = 2, MAX_FAILURES = 20, MAX_RUNS = 200000 };
+enum { HOLDS = 3, QUICK_STOPS = 2, QUICK_SHARE = 4, MAX_FAILURES = 20, MAX_RUNS = 200000 };
 
-/* QUICK: unless there is time, each group runs with one length of holds, in turn. */
+/* QUICK: unless there is time, each group runs with one length of holds, in turn, and of
+ * those that do not stop the queue, every fourth runs. */
 enum has { WAITING = 1, HELD = 2, LINE = 4, DUE = 8, POOL = 16, NAMED = 32, QUICK = 64 };
 
 /* How a run begins. `early` is a call that waits already. */
@@ -366,29 +367,38 @@ static bool fits(const struct op *op, const struct state *s)
 	return (op->flags & FREES) == 0;
 }
 
+/* Does one of the calls stop the queue? */
+static bool stops(void)
+{
+	for (int i = 0; i < group.n; i++) {
+		if (group.op[i]->flags & (STOPS | FREES))
+			return true;
+	}
+	return false;
+}
+
 /* How many preemptions, unless we were told: two if there is time, where that pays most. */
 static int preemptions(void)
 {
-	bool stops = false;
-
 	if (opt.preemptions >= 0)
 		return opt.preemptions;
-	for (int i = 0; i < group.n; i++)
-		stops |= (group.op[i]->flags & STOPS) != 0;
-	return opt.long_run && group.n == 2 && (stops || !(group.state->has & QUICK)) ? 2 : 1;
+	return opt.long_run && group.n == 2 && (stops() || !(group.state->has & QUICK)) ? 2 : 1;
 }
 
 static void run_group(void)
 {
 	struct explored x;
 
+	bool quick = !opt.long_run && !opt.calls && group.state->has & QUICK;
+
 	if (sum.groups++ % opt.parts != opt.part - 1)
+		return;
+	if (quick && !stops() && sum.groups / opt.parts % QUICK_SHARE != 0)
 		return;
 	for (int hold = 1; hold <= HOLDS; hold++) {
 		if (opt.hold && hold != opt.hold)
 			continue;
-		if (!opt.long_run && !opt.hold && group.state->has & QUICK &&
-		    (int)(sum.groups / opt.parts) % HOLDS != hold - 1)
+		if (quick && !opt.hold && (int)(sum.groups / opt.parts) % HOLDS != hold - 1)
 			continue;
 		wq__hold_limit = (size_t)hold;
 
@@ -430,16 +440,16 @@ static void run_pairs(const struct state *s)
 /* Two calls that stop the queue, of the first few if it is to be quick, and any third one. */
 static void run_triples(const struct state *s)
 {
-	int stops = 0, hold = opt.hold;
+	int n = 0, hold = opt.hold;
 
-	while (pairs_ops[stops].flags & STOPS && (opt.long_run || stops < QUICK_STOPS))
-		stops++;
+	while (pairs_ops[n].flags & STOPS && (opt.long_run || n < QUICK_STOPS))
+		n++;
 	if (!opt.long_run)
 		opt.hold = 1;
 	group.state = s;
 	group.n = 3;
-	for (int a = 0; a < stops; a++) {
-		for (int b = a; b < stops; b++) {
+	for (int a = 0; a < n; a++) {
+		for (int b = a; b < n; b++) {
 			for (int c = b; c < pairs_nops; c++) {
 				group.op[0] = &pairs_ops[a];
 				group.op[1] = &pairs_ops[b];
