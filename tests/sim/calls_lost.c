@@ -25,6 +25,9 @@ static const struct {
      "what has come due wakes the leader by itself, and the caller picks the others when it ends"},
     {"get_plain", "pass_on",
      "a key beside a sleeper has another Get under way to it; this one wakes more of them sooner"},
+    {"finish_closing", "watch_hold_end",
+     "nothing comes due once a queue is closing, so whoever ends the last hold sees that it is "
+     "idle"},
     {"look_ahead", "fd_due", TIMER},
     {"open_all", "fd_due", TIMER},
     {"wq__watch_hold_end", "fd_signal", "behaviour_fd"},
