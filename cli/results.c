@@ -68,18 +68,27 @@ static int enter(const struct target *p)
 	return target_open(p, O_RDONLY | O_DIRECTORY);
 }
 
-bool results_make(struct run *r)
+/* DIR itself. -1: errno says why. */
+static int enter_all(const struct run *r)
 {
 	struct target p;
-	int error = 0;
+	int fd, error;
 
-	if (target_find(&p, AT_FDCWD, r->opt->results)) {
-		r->results_dir = enter(&p);
-		error = errno;
-		target_release(&p);
-	} else {
-		error = errno;
-	}
+	if (!target_find(&p, AT_FDCWD, r->opt->results))
+		return -1;
+	fd = enter(&p);
+	error = errno;
+	target_release(&p);
+	errno = error;
+	return fd;
+}
+
+bool results_make(struct run *r)
+{
+	int error;
+
+	r->results_dir = enter_all(r);
+	error = errno;
 	if (r->results_dir >= 0 && faccessat(r->results_dir, ".", W_OK | X_OK, AT_EACCESS) == 0)
 		return true;
 	say("%s: %s", r->opt->results, target_error(r->results_dir >= 0 ? errno : error));
@@ -147,7 +156,23 @@ int results_open(struct run *r, struct job *j, int fd[2])
 	return rc;
 }
 
-bool results_lack(const struct run *r, int error)
+/* Was DIR removed? Then the next try has another one, if it can be made. */
+static bool is_removed(struct run *r)
+{
+	struct stat st;
+	int fd;
+
+	if (fstat(r->results_dir, &st) < 0 || st.st_nlink > 0)
+		return false;
+	fd = enter_all(r);
+	if (fd >= 0) {
+		results_release(r);
+		r->results_dir = fd;
+	}
+	return true;
+}
+
+bool results_lack(struct run *r, int error)
 {
 	switch (error) {
 	case EAGAIN:
@@ -160,7 +185,7 @@ bool results_lack(const struct run *r, int error)
 	case EROFS:
 		return true;
 	default:
-		return access(r->opt->results, W_OK | X_OK) < 0;
+		return is_removed(r) || faccessat(r->results_dir, ".", W_OK | X_OK, AT_EACCESS) < 0;
 	}
 }
 

@@ -129,17 +129,16 @@ class Shortage(Stall):
 
 
 class Results(Stall):
-    def test_a_folder_that_goes_and_comes_back(self):
-        p = self.start("run", "-j1", "--results=r", *self.options(), "--", "sh", "-c",
-                       "[ $0 = 0 ] && mv r away; exit 0")
-        self.give(p, "0", "1")
-        self.assertIn(b"0: its attempt.json cannot be written", p.stderr.readline())
-        self.assertEqual(p.stderr.readline(), b"wq: r: No such file or directory; no command is started until results "
-                                              b"can be kept there\n")
-        (self.dir / "away").rename(self.dir / "r")
-        p.stdin.close()
-        self.assertEqual(p.wait(rig.PATIENCE), 1)  # the attempt.json
-        self.assertEqual([(a["key"], a["attempt"]) for a in self.log()], [("0", 1), ("1", 1)])
+    def test_a_folder_that_goes(self):
+        """It is made anew."""
+        p = self.wq("run", "-j1", "--results=r", *self.options(), "--", "sh", "-c", "[ $0 != 0 ] || rm -r r",
+                    input="0\n1\n")
+        self.assertEqual(p.returncode, 1, p.stderr)  # the attempt.json of the first
+        self.assertIn(b"wq: r: No such file or directory; no command is started until results can be kept there\n",
+                      p.stderr)
+        self.assertEqual([(a["key"], a["attempt"], a["outcome"]) for a in self.log()],
+                         [("0", 1, "done"), ("1", 1, "done")])
+        self.assertTrue((self.dir / "r" / "1" / "attempt.json").exists())
 
     def test_one_key_alone_cannot_have_them(self):
         """It fails; the others are done."""
