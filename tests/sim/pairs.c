@@ -252,11 +252,11 @@ static void quiet(void)
 		run.go = true;
 		return;
 	}
+	pairs_judge_waits();
 	for (int i = 0; i < sim_tasks(); i++) {
 		if (sim_sleeping(i) && sim_sleeps_until(i) != INT64_MAX)
 			return;
 	}
-	pairs_judge_waits();
 	run.stage++;
 }
 
