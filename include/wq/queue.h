@@ -48,7 +48,8 @@
  *   add, add_after ...      | accepts keys  | WQ_ESHUTDOWN
  *   get, next, settle_next  | waits for one | a key that is in line; none: WQ_ESHUTDOWN
  *   done, requeue, cancel,  | as described  | the same
- *   reschedule, len, walk   |               |
+ *   state, len, walk ...    |               |
+ *   reschedule              | moves a key   | WQ_ESHUTDOWN (in a drain that waits: moves it)
  *   retry                   | waits         | WQ_LEFT (for drains see wq_retry())
  *   shutdown                | closes it     | releases the drains that have begun
  *   drain                   | closes it     | waits for what the first one waits for
