@@ -162,9 +162,18 @@ class Case(unittest.TestCase):
         return path.read_text(errors="surrogateescape").splitlines() if path.exists() else []
 
 
+def reset_signals():
+    """The program leaves ignored signals ignored, and the background of a script ignores SIGINT and SIGQUIT."""
+    for number in signal.valid_signals():
+        if signal.getsignal(number) == signal.SIG_IGN and number not in (signal.SIGPIPE, signal.SIGXFSZ):
+            signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
+
+
 def main():
     """Runs the tests of the file that calls it, and says how many passed."""
     global program, seed, long
+    reset_signals()
     args = sys.argv[1:]
     program = os.path.abspath(args.pop(0))
     seed = int.from_bytes(os.urandom(4), "little")

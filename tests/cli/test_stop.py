@@ -3,8 +3,11 @@ import json
 import os
 import re
 import signal
+import subprocess
+import sys
 import time
 
+import rig
 from rig import Case, main
 
 TERM, INT, HUP, USR1, USR2 = signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2
@@ -314,6 +317,18 @@ class Twice(Stopping):
             self.signal(p, TERM, said)
         self.over(p, 75, "abcd")
         self.assertEqual(len(self.log()), 3)
+
+
+class Background(Case):
+    def test_these_tests_are_started_in_it(self):
+        """As by `scripts/test &` in a script: signals are ignored, and tests that send them pass all the same."""
+        def ignore():
+            for number in (signal.SIGINT, QUIT, signal.SIGHUP, signal.SIGTERM):
+                signal.signal(number, signal.SIG_IGN)
+
+        p = subprocess.run([sys.executable, "-B", __file__, rig.program, "Twice.test_quit_kills",
+                            "Twice.test_by_any_two_signals"], capture_output=True, text=True, preexec_fn=ignore, check=False)
+        self.assertEqual(p.returncode, 0, p.stderr)
 
 
 class Workers(Stopping):
