@@ -146,12 +146,17 @@ void keep_turn(struct run *r)
 
 /* ---- writing what is left ------------------------------------------------ */
 
-static uint64_t records(const char *bytes, size_t n, char delimiter)
+/* How many keys are in whole records. The head, which may be the first of them, is none. */
+static uint64_t keys_in(const struct run *r, const char *bytes, size_t n)
 {
+	char delimiter = r->opt->delimiter;
+	const char *end = n > 0 ? memchr(bytes, delimiter, n) : NULL;
 	uint64_t m = 0;
 
 	for (size_t i = 0; i < n; i++)
 		m += bytes[i] == delimiter;
+	if (end && r->keep->stated && record_is_head(bytes, (size_t)(end - bytes), delimiter))
+		m--;
 	return m;
 }
 
@@ -175,7 +180,7 @@ static void flush(struct run *r)
 	size_t n = k->file.fd >= 0 ? save(r, &k->block) : k->block.n;
 
 	if (n < k->block.n) {
-		uint64_t unsaved = records(k->block.bytes + n, k->block.n - n, r->opt->delimiter);
+		uint64_t unsaved = keys_in(r, k->block.bytes + n, k->block.n - n);
 
 		text_add(&k->unsaved, k->block.bytes + n, k->block.n - n);
 		k->nblock -= unsaved;
@@ -319,7 +324,7 @@ static void save_more(struct run *r)
 
 	r->keep->file.error = 0;
 	n = save(r, rest);
-	r->saved += records(rest->bytes, n, r->opt->delimiter);
+	r->saved += keys_in(r, rest->bytes, n);
 	memmove(rest->bytes, rest->bytes + n, rest->n - n);
 	rest->n -= n;
 	fsync(r->keep->file.fd);

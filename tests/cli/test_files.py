@@ -95,6 +95,15 @@ class Full(Case):
                                  input=b"a\0b\nc\0d\xff").stderr,
                          b"wq: /dev/full: no space left: 0 of 2 keys saved, 2 printed below\nb\nc\0d\xff\0")
 
+    def test_the_head_is_no_key(self):
+        """Not even the head of the file can be written: it is printed, but is not one of the keys."""
+        p = self.wq("run", "-j1", "--leftover=/dev/full", "--backoff=1h", "--", "sh", "-c",
+                    "kill $PPID; exit 1", input="a\nb\n")
+        said = p.stderr.decode().splitlines()
+        at = said.index("wq: /dev/full: no space left: 0 of 2 keys saved, 2 printed below")
+        self.assertEqual((p.returncode, said[at + 1:at + 3]), (75, ["#wq-leftover-1", "@0\t0\tb"]))
+        self.assertRegex(said[at + 3], r"^@\d+\.\d+\t1\ta$")
+
     def begin_holding(self, path, keys):
         self.fifo("go")
         p = self.start("run", "-j1", "-q", "--leftover", str(path), "--", "sh", "-c", ": >up; read x <go")
