@@ -5,6 +5,7 @@ A limit on the size of files (RLIMIT_FSIZE) stands for a full disk: the kernel c
 the file must not grow any more, and the limit of a running process can be raised, which is space again.
 """
 import errno
+import fcntl
 import json
 import os
 import re
@@ -15,7 +16,7 @@ import subprocess
 import rig
 from rig import Case, main
 
-UNLIMITED = resource.RLIM_INFINITY
+UNLIMITED = resource.getrlimit(resource.RLIMIT_FSIZE)[1]  # as far as we are
 NOBODY = 65534
 
 
@@ -267,6 +268,50 @@ class Appended(Case):
             p.stdin.close()
             self.assertEqual(p.wait(rig.PATIENCE), 123)
         self.assertEqual(sorted(self.lines("dead")), sorted(keys[0] + keys[1]))
+
+    def test_nobody_writes_behind_a_torn_key(self):
+        """Until it is removed the file is locked."""
+        gate = self.fifo("gate")
+        p = self.start("run", "-j1", "-q", "--dead=dead", "--", "sh", "-c", "exit 100",
+                       env=self.shim(f"torn:{errno.ENOSPC}:{gate}"))
+        self.give(p, "mine")
+        with open(self.dir / "dead", "ab") as other:
+            def locked():
+                try:
+                    fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    return True
+                except BlockingIOError:
+                    return False
+
+            with open(gate, "wb"):
+                self.assertEqual(self.read("dead"), b"mi")
+                self.assertFalse(locked())
+            self.until(locked, "the end of the lock")
+            self.assertIn(self.read("dead"), (b"", b"mine\n"))
+            other.write(b"other\n")
+        p.stdin.close()
+        self.assertIn(b"no space left; dead keys are kept in memory", p.stderr.readline())
+        self.assertEqual(p.wait(rig.PATIENCE), 123)
+        self.assertEqual(sorted(self.lines("dead")), ["mine", "other"])
+
+    def test_what_others_wrote_behind_a_torn_key(self):
+        """They know of no lock: it is not removed with it, and the key is written once more."""
+        gate = self.fifo("gate")
+        p = self.start("run", "-j1", "-q", "--dead=dead", "--", "sh", "-c", "exit 100",
+                       env=self.shim(f"torn:{errno.ENOSPC}:{gate}"))
+        self.give(p, "mine")
+        p.stdin.close()
+        with open(gate, "wb"), open(self.dir / "dead", "ab") as other:
+            other.write(b"\nother\n")
+        self.assertEqual(p.wait(rig.PATIENCE), 123)
+        self.assertEqual(self.read("dead"), b"mi\nother\nmine\n")
+
+    def test_a_lock_that_is_held_for_long(self):
+        """A key is not kept waiting by it."""
+        with open(self.dir / "dead", "wb") as other:
+            fcntl.flock(other, fcntl.LOCK_EX)
+            p = self.wq("run", "--dead=dead", "--", "sh", "-c", "exit 100", input="a\n")
+        self.assertEqual((p.returncode, self.read("dead")), (123, b"a\n"))
 
     def test_a_file_that_is_deleted(self):
         for name in ("dead", "log"):
@@ -532,6 +577,17 @@ class Others(Case):
                 self.assertEqual((self.victim.read_text(), os.listdir(self.dir / "home")), ("precious\n", []), option)
                 # Another user cannot remove what is ours.
                 subprocess.run(["rm", "-rf", self.shared / "x"], check=False)
+
+    def test_a_link_between_two_looks(self):
+        """It was planted after its place was found to be free. Some kernels do not follow one of another user."""
+        for option in ("dead", "log"):
+            os.symlink(self.victim, self.shared / "link")
+            p = self.wq("run", f"--{option}=shared/file", "--", "sh", "-c", "exit 100", input="a\n",
+                        env=self.shim(f"plant:0:{self.shared}/link"))
+            self.assertTrue((self.shared / "file").is_symlink())
+            self.assertEqual((p.returncode, p.stderr), (1, b"wq: shared/file: Too many levels of symbolic links\n"))
+            self.assertEqual(self.victim.read_text(), "precious\n")
+            (self.shared / "file").unlink()
 
     def test_own_links_work(self):
         for user, owner in ((0, 0), (0, NOBODY), (NOBODY, NOBODY)):

@@ -1,4 +1,5 @@
 """The socket of a run: keys by it, who may use it, and what it stands."""
+import errno
 import json
 import os
 import resource
@@ -330,6 +331,17 @@ class Others(Served):
         s = self.status()
         self.assertEqual((s["given"], s["phase"]), (0, "open"))
         self.assertIn("user 65534 was refused", self.said())
+
+    def test_nobody_knows_who_asks(self):
+        """It is refused, and not taken for root."""
+        gate = self.dir / "gate"
+        self.serve(env=self.shim(f"getsockopt:{errno.ENOBUFS}:{gate}"))
+        gate.touch()
+        self.ask("add", "k", status=1)
+        self.assertEqual(self.complaint, "wq: this run is another user's: it takes nothing from user -1\n")
+        self.assertIn("wq: socket: user -1 was refused\n", self.said())
+        gate.unlink()
+        self.assertEqual(self.status()["given"], 0)
 
     def test_root_may(self):
         """in the run of another."""

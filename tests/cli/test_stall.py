@@ -85,6 +85,46 @@ class Shortage(Stall):
         gate.unlink()
         self.all_at_first(p, 2)
 
+    def test_it_is_said_again(self):
+        """After 15 s, then in spans that grow fourfold, and once an hour at last."""
+        gate, late = self.dir / "gate", self.dir / "late"
+        gate.touch()
+        late.touch()
+        p = self.start("run", "-j1", *self.options(), "--", "true",
+                       env=self.shim(f"vfork:{errno.EAGAIN}:{gate} clock:0:{late}"))
+        self.give(p, "0")
+        keys = 1
+        self.assertIn(AGAIN, p.stderr.readline())
+
+        def go_to(seconds):
+            """The next key wakes the run, which sees how late it is and tries again."""
+            nonlocal keys
+            os.truncate(late, seconds)
+            tries = gate.stat().st_size
+            self.give(p, str(keys))
+            keys += 1
+            self.until(lambda: gate.stat().st_size > tries, "another try")
+
+        def silent_until(seconds):
+            go_to(seconds - 2)
+            go_to(seconds)
+
+        def said_at(seconds, text):
+            go_to(seconds)
+            self.assertRegex(p.stderr.readline().decode(), rf"\Awq: for {text} no command could be started: "
+                                                           r"Resource temporarily unavailable\n\Z")
+
+        silent_until(10)
+        said_at(16, "1[67]s")
+        silent_until(45)
+        said_at(100, "1m4[01]s")
+        silent_until(390)
+        said_at(6000, "1h40m")
+        silent_until(9580)
+        said_at(9610, "2h40m")
+        gate.unlink()
+        self.all_at_first(p, keys)
+
     def test_it_stops_meanwhile(self):
         gate = self.dir / "gate"
         gate.touch()
