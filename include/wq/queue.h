@@ -697,13 +697,13 @@ typedef int (*wq_walk_fn)(void *ctx, const wq_key_info *info);
 
 /* What a drain left, as one consistent cut. All 0 but dead: everything was finished, nothing dropped. */
 typedef struct wq_report {
-	uint64_t queued;      /* keys in line */
-	uint64_t running;     /* keys that are held, dirty or not */
-	uint64_t dirty;       /* of those, keys that will come back */
-	uint64_t waiting;     /* keys whose time has not come */
-	uint64_t dropped;     /* waiting copies that the shutdown dropped */
-	uint64_t left;        /* keys that failed after the shutdown and were not tried again */
-	uint64_t dead;        /* keys that died: after max_attempts or by WQ_FATAL, since wq_new() */
+	uint64_t queued;  /* keys in line */
+	uint64_t running; /* keys that are held, dirty or not */
+	uint64_t dirty;   /* of those, keys that will come back */
+	uint64_t waiting; /* keys whose time has not come */
+	uint64_t dropped; /* waiting copies that the shutdown dropped */
+	uint64_t left;    /* keys that failed after the shutdown and were not tried again */
+	uint64_t dead;    /* keys that died: after max_attempts or by WQ_FATAL, since wq_new() */
 	uint64_t reserved[1]; /* zero */
 } wq_report;
 
