@@ -185,16 +185,16 @@ struct wq__lot wq__lot[WQ__LOT_PLACES];
 void wq__lock_init(wq__lock *l)
 {
 	learn_once();
-	*l = (wq__lock){.barrier = has_barrier,
-	                .place = &wq__lot[(uintptr_t)l / 64 % WQ__LOT_PLACES].place};
+	*l = (wq__lock){.place = &wq__lot[(uintptr_t)l / 64 % WQ__LOT_PLACES].place};
 	atomic_init(&l->word, WQ__FREE);
+	atomic_init(&l->inside, has_barrier ? WQ__OUT : WQ__NO_BARRIER);
 	atomic_init(&l->owner, WQ__SHARED);
 }
 
 void wq__lock_init_own(wq__lock *l)
 {
 	wq__lock_init(l);
-	if (l->barrier) {
+	if (has_barrier) {
 		atomic_init(&l->word, WQ__OWNED);
 		atomic_init(&l->owner, WQ__NOBODY);
 	}
@@ -228,7 +228,7 @@ static bool try_lock(wq__lock *l, const struct wait *how)
 
 	if (how->heir) {
 		/* acquire: pairs with the owner's release */
-		if (atomic_load_explicit(&l->inside, memory_order_acquire))
+		if (atomic_load_explicit(&l->inside, memory_order_acquire) != WQ__OUT)
 			return false;
 		atomic_store_explicit(&l->word, WQ__HELD, memory_order_relaxed);
 	} else {
@@ -299,7 +299,7 @@ void wq__lock_step_back(wq__lock *l)
 {
 	_Atomic uint32_t *place = l->place;
 
-	atomic_store_explicit(&l->inside, 0, memory_order_release);
+	atomic_store_explicit(&l->inside, WQ__OUT, memory_order_release);
 	atomic_signal_fence(memory_order_seq_cst);
 	wq__lock_wake(place);
 }
@@ -325,7 +325,7 @@ static void wait_for(wq__lock *l, const struct wait *how)
 		int64_t until = INT64_MAX;
 
 		/* A filter that forbids it from now on leaves looking again after a while. */
-		if (l->barrier && !barrier_for_all())
+		if (wq__lock_barrier(l) && !barrier_for_all())
 			until = wq__clock_now() + NO_BARRIER_NS;
 		if (try_lock(l, how))
 			return;
@@ -341,7 +341,7 @@ static void wait_for(wq__lock *l, const struct wait *how)
  */
 static void wait_counted(wq__lock *l, struct wait how)
 {
-	uint16_t went;
+	uint32_t went;
 
 	atomic_fetch_add_explicit(&l->came, 1, memory_order_relaxed);
 	if (!how.gave)
@@ -349,7 +349,7 @@ static void wait_counted(wq__lock *l, struct wait how)
 	if (!(how.heir && try_lock(l, &how)))
 		wait_for(l, &how);
 	went = atomic_load_explicit(&l->went, memory_order_relaxed);
-	atomic_store_explicit(&l->went, (uint16_t)(went + 1), memory_order_relaxed);
+	atomic_store_explicit(&l->went, went + 1, memory_order_relaxed);
 }
 
 void wq__lock_slow(wq__lock *l)

@@ -74,12 +74,14 @@
  */
 enum wq__lock_word { WQ__FREE, WQ__HELD, WQ__OWNED, WQ__GIVEN };
 
+/* NO_BARRIER: membarrier does not work here. Then releases carry a barrier, and nobody owns it. */
+enum wq__lock_inside { WQ__OUT, WQ__IN, WQ__NO_BARRIER };
+
 typedef struct wq__lock {
 	_Atomic uint8_t word;    /* A: wq__lock_word */
-	_Atomic uint8_t inside;  /* A: written by the owner alone */
-	uint8_t barrier;         /* I: 1: membarrier works here; 0: releases carry a barrier */
-	_Atomic uint16_t came;   /* A: how many threads have had to wait for it */
-	_Atomic uint16_t went;   /* A: how many of those have got it; written by the holder */
+	_Atomic uint8_t inside;  /* A: wq__lock_inside; written by the owner alone */
+	_Atomic uint16_t came;   /* A: how many threads have had to wait for it, modulo 2^16 */
+	_Atomic uint32_t went;   /* A: how many of those have got it; written by the holder */
 	_Atomic uintptr_t owner; /* A */
 	_Atomic uint32_t *place; /* I: in the parking lot */
 } wq__lock;
@@ -89,7 +91,7 @@ enum wq__owner { WQ__NOBODY, WQ__SHARED };
 /* What wq__lock_pass() tells wq__lock_retake(). */
 typedef struct wq__passed {
 	bool given;
-	uint16_t went; /* given: as long as it is so many, nobody has taken it */
+	uint32_t went; /* given: as long as it is so many, nobody has taken it */
 } wq__passed;
 
 /*
@@ -214,9 +216,9 @@ static inline uintptr_t wq__me(void)
 static inline bool wq__lock_enter(wq__lock *l, uintptr_t me)
 {
 	/* acquire: a thread that ended may have left its number to this one */
-	if (wq__unlikely(atomic_load_explicit(&l->inside, memory_order_acquire)))
+	if (wq__unlikely(atomic_load_explicit(&l->inside, memory_order_acquire) != WQ__OUT))
 		wq__lock_taken_by_its_holder();
-	atomic_store_explicit(&l->inside, 1, memory_order_relaxed);
+	atomic_store_explicit(&l->inside, WQ__IN, memory_order_relaxed);
 	/* The compiler keeps the order; for the CPU see end_ownership(). */
 	atomic_signal_fence(memory_order_seq_cst);
 	if (wq__likely(atomic_load_explicit(&l->owner, memory_order_relaxed) == me))
@@ -244,6 +246,12 @@ static inline void wq__lock_acquire(wq__lock *l)
 	wq__lock_slow(l);
 }
 
+/* Does the thread that goes to sleep see to the order of what others do? */
+static inline bool wq__lock_barrier(const wq__lock *l)
+{
+	return atomic_load_explicit(&l->inside, memory_order_relaxed) != WQ__NO_BARRIER;
+}
+
 /* Let go of it: `word` is what a lock that is not owned becomes. */
 static inline void wq__lock_leave(wq__lock *l, uint8_t word)
 {
@@ -251,10 +259,10 @@ static inline void wq__lock_leave(wq__lock *l, uint8_t word)
 
 	/* release: pairs with the acquire of the next holder, who may free the lock */
 	if (atomic_load_explicit(&l->word, memory_order_relaxed) == WQ__OWNED) {
-		atomic_store_explicit(&l->inside, 0, memory_order_release);
+		atomic_store_explicit(&l->inside, WQ__OUT, memory_order_release);
 	} else {
 		atomic_store_explicit(&l->owner, WQ__SHARED, memory_order_relaxed);
-		if (wq__likely(l->barrier))
+		if (wq__likely(wq__lock_barrier(l)))
 			atomic_store_explicit(&l->word, word, memory_order_release);
 		else
 			atomic_exchange_explicit(&l->word, word, memory_order_seq_cst);
@@ -281,7 +289,7 @@ static inline wq__passed wq__lock_pass(wq__lock *l)
 
 	/* Somebody waits: see wait_counted(). */
 	p.given = atomic_load_explicit(&l->word, memory_order_relaxed) == WQ__HELD &&
-	          atomic_load_explicit(&l->came, memory_order_relaxed) != p.went;
+	          atomic_load_explicit(&l->came, memory_order_relaxed) != (uint16_t)p.went;
 	wq__lock_leave(l, p.given ? WQ__GIVEN : WQ__FREE);
 	return p;
 }

@@ -2,7 +2,7 @@
 
 # A thread goes to sleep without the barrier: a release has not seen it, nor it the release.
 tso_bug(sleep_without_barrier sync.c
-	[=[if (l->barrier && !barrier_for_all())]=]
+	[=[if (wq__lock_barrier(l) && !barrier_for_all())]=]
 	[=[if (false)]=])
 
 # The second thread ends the ownership without one: the owner is in, and nobody sees that.
@@ -13,7 +13,7 @@ tso_bug(end_without_barrier sync.c
 		for]=])
 
 tso_bug(heir_does_not_wait sync.c
-	[=[if (atomic_load_explicit(&l->inside, memory_order_acquire))
+	[=[if (atomic_load_explicit(&l->inside, memory_order_acquire) != WQ__OUT)
 			return false;]=]
 	[=[]=])
 
@@ -57,8 +57,8 @@ tso_bug(release_relaxed sync.h
 	[=[atomic_store_explicit(&l->word, word, memory_order_relaxed);]=])
 
 tso_bug(owner_leaves_relaxed sync.h
-	[=[atomic_store_explicit(&l->inside, 0, memory_order_release);]=]
-	[=[atomic_store_explicit(&l->inside, 0, memory_order_relaxed);]=])
+	[=[atomic_store_explicit(&l->inside, WQ__OUT, memory_order_release);]=]
+	[=[atomic_store_explicit(&l->inside, WQ__OUT, memory_order_relaxed);]=])
 
 # The lock may be gone as soon as it is free.
 tso_bug(lock_touched_when_free sync.h
@@ -73,9 +73,9 @@ tso_bug(giver_takes_it_back sync.c
 	[=[return true ||]=])
 
 tso_bug(given_to_nobody sync.h
-	[=[atomic_load_explicit(&l->came, memory_order_relaxed) != p.went;]=]
+	[=[atomic_load_explicit(&l->came, memory_order_relaxed) != (uint16_t)p.went;]=]
 	[=[true;]=])
 
 tso_bug(nobody_went sync.c
-	[=[(uint16_t)(went + 1)]=]
-	[=[went]=])
+	[=[went + 1, memory_order_relaxed]=]
+	[=[went, memory_order_relaxed]=])

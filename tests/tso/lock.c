@@ -87,7 +87,7 @@ static void init(wq__lock *l, bool own)
 		wq__lock_init_own(l);
 	else
 		wq__lock_init(l);
-	l->barrier = tso_kernel != TSO_NO_BARRIERS;
+	atomic_init(&l->inside, tso_kernel == TSO_NO_BARRIERS ? WQ__NO_BARRIER : WQ__OUT);
 }
 
 static void setup_shared(void)

@@ -88,7 +88,7 @@ static void pass_to_each(int pauses, int barrier)
 	if (pauses != AS_IT_IS)
 		atomic_store(&wq__lock_pauses, (uint16_t)pauses);
 	if (barrier != AS_IT_IS)
-		s.lock.barrier = (uint8_t)barrier;
+		atomic_store(&s.lock.inside, WQ__NO_BARRIER);
 	wq__lock_acquire(&s.lock);
 	for (int i = 0; i < THREADS; i++)
 		actor_start(&a[i], acquire_and_release, &s);
@@ -128,7 +128,8 @@ static int64_t count_and_pass(void *arg)
 
 	wq__lock_acquire(&s->lock);
 	for (int i = 0; i < ROUNDS; i++) {
-		uint16_t came = atomic_load(&s->lock.came), went = atomic_load(&s->lock.went);
+		uint32_t went = atomic_load(&s->lock.went);
+		bool waited = atomic_load(&s->lock.came) != (uint16_t)went;
 		wq__passed passed;
 
 		s->wrong += s->inside++ != 0;
@@ -136,7 +137,7 @@ static int64_t count_and_pass(void *arg)
 		s->inside--;
 		passed = wq__lock_pass(&s->lock);
 		wq__lock_retake(&s->lock, passed);
-		s->wrong += came != went && !passed.given;
+		s->wrong += waited && !passed.given;
 		s->wrong += passed.given && atomic_load(&s->lock.went) == went;
 	}
 	wq__lock_release(&s->lock);
@@ -152,7 +153,7 @@ static void lock_is_passed_around(void **state)
 
 		wq__lock_init(&s.lock);
 		if (barrier != AS_IT_IS)
-			s.lock.barrier = (uint8_t)barrier;
+			atomic_store(&s.lock.inside, WQ__NO_BARRIER);
 		for (int i = 0; i < THREADS; i++)
 			actor_start(&a[i], i % 2 ? count : count_and_pass, &s);
 		for (int i = 0; i < THREADS; i++)
@@ -235,6 +236,49 @@ static void who_has_passed_it_is_not_waited_for(void **state)
 	wq__lock_release(&s.lock);
 }
 
+struct absent {
+	struct shared *s;
+	wq__passed passed;
+};
+
+static int64_t come_back(void *arg)
+{
+	struct absent *a = arg;
+
+	wq__lock_retake(&a->s->lock, a->passed);
+	a->s->counter++;
+	wq__lock_release(&a->s->lock);
+	return 0;
+}
+
+/* However many others have waited for it meanwhile, 2^16 for one: the gift was taken. */
+static void who_has_passed_it_may_stay_away_for_long(void **state)
+{
+	struct shared s = {.counter = 0};
+	struct absent absent = {.s = &s};
+	struct actor a;
+
+	(void)state;
+	wq__lock_init(&s.lock);
+	wq__lock_acquire(&s.lock);
+	actor_start(&a, acquire_and_release, &s);
+	await_waiters(&s.lock, 1);
+	absent.passed = wq__lock_pass(&s.lock);
+	assert_true(absent.passed.given);
+	actor_join(&a);
+	for (int i = 0; i < UINT16_MAX; i++) {
+		wq__lock_slow(&s.lock); /* as one that has to wait */
+		wq__lock_release(&s.lock);
+	}
+	wq__lock_acquire(&s.lock);
+	actor_start(&a, come_back, &absent);
+	await_waiters(&s.lock, 1);
+	wq__lock_retake(&s.lock, wq__lock_pass(&s.lock));
+	IS(s.counter, 2);
+	wq__lock_release(&s.lock);
+	actor_join(&a);
+}
+
 /* One that is owned is passed by ending that. */
 static void lock_of_an_owner_is_passed(void **state)
 {
@@ -247,7 +291,7 @@ static void lock_of_an_owner_is_passed(void **state)
 	wq__lock_retake(&s.lock, wq__lock_pass(&s.lock));
 	actor_start(&a, acquire_and_release, &s);
 	await_waiters(&s.lock, 1);
-	while (s.lock.barrier && !(atomic_load(&s.lock.owner) & WQ__SHARED))
+	while (wq__lock_barrier(&s.lock) && !(atomic_load(&s.lock.owner) & WQ__SHARED))
 		sched_yield();
 	wq__lock_retake(&s.lock, wq__lock_pass(&s.lock));
 	IS(s.counter, 1);
@@ -399,6 +443,7 @@ int main(void)
 	    cmocka_unit_test(lock_is_passed_around),
 	    cmocka_unit_test(two_that_pass_it_take_turns),
 	    cmocka_unit_test(who_has_passed_it_is_not_waited_for),
+	    cmocka_unit_test(who_has_passed_it_may_stay_away_for_long),
 	    cmocka_unit_test(lock_of_an_owner_is_passed),
 	    cmocka_unit_test(lock_is_not_taken_twice),
 	    cmocka_unit_test(lock_sleeps_in_its_own_lot),

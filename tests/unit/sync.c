@@ -100,7 +100,7 @@ static void contend(void (*init)(wq__lock *l), int pauses, int barrier)
 	if (pauses != AS_IT_IS)
 		atomic_store(&wq__lock_pauses, (uint16_t)pauses);
 	if (barrier != AS_IT_IS)
-		s.lock.barrier = (uint8_t)barrier;
+		atomic_store(&s.lock.inside, WQ__NO_BARRIER);
 	for (int i = 0; i < THREADS; i++)
 		actor_start(&a[i], count, &s);
 	for (int i = 0; i < THREADS; i++)
@@ -181,7 +181,7 @@ static void share_a_place(int barrier)
 		*both[i] = (struct shared){.counter = 0};
 		wq__lock_init(&both[i]->lock);
 		if (barrier != AS_IT_IS)
-			both[i]->lock.barrier = (uint8_t)barrier;
+			atomic_store(&both[i]->lock.inside, WQ__NO_BARRIER);
 	}
 	assert_ptr_equal(first->lock.place, second->lock.place);
 }
@@ -315,7 +315,7 @@ static void lock_is_owned_until_it_is_shared(void **state)
 
 	(void)state;
 	wq__lock_init_own(&s.lock);
-	if (!s.lock.barrier)
+	if (!wq__lock_barrier(&s.lock))
 		skip(); /* this kernel has no membarrier: no lock is owned */
 	for (int i = 0; i < 3; i++) {
 		acquire_and_release(&s);
@@ -348,7 +348,7 @@ static void lock_outlives_its_owner(void **state)
 	}
 	acquire_and_release(&s);
 	IS(s.counter, THREADS + 1);
-	assert_true(!s.lock.barrier || atomic_load(&s.lock.owner) == WQ__SHARED);
+	assert_true(!wq__lock_barrier(&s.lock) || atomic_load(&s.lock.owner) == WQ__SHARED);
 }
 
 static int64_t acquire_without_barrier(void *arg)

@@ -88,7 +88,7 @@ static void watch(void)
 static void was_given(int times)
 {
 	watching = false;
-	atomic_store(&lock->came, atomic_load(&lock->went));
+	atomic_store(&lock->came, (uint16_t)atomic_load(&lock->went));
 	assert_true(given >= times);
 	IS(released, 1);
 	given = released = 0;
