@@ -222,7 +222,7 @@ static bool is_option(size_t command, int option)
 
 static int bad(const struct client *c, const char *option, const char *value, const char *wanted)
 {
-	return usage(c->command, "--%s %s: %s is wanted", option, shown(value, strlen(value)),
+	return usage(c->command, "--%s %s: expected %s", option, shown(value, strlen(value)),
 	             wanted);
 }
 
@@ -242,7 +242,7 @@ static int take(struct client *c, int option, char *value)
 	case LIMIT_OPTION:
 		return parse_count(value, 0, INT64_MAX, &c->limit)
 		           ? 0
-		           : bad(c, "limit", value, "a number, 0 for all,");
+		           : bad(c, "limit", value, "a number, 0 for all");
 	case STATE:
 		c->state = value;
 		if (strcmp(value, "queued") == 0 || strcmp(value, "running") == 0 ||
@@ -318,7 +318,7 @@ static int parse(struct client *c, size_t command, int argc, char **argv)
 			continue;
 		}
 		if (option == ':')
-			return usage(c->command, "%s wants a value", argv[at]);
+			return usage(c->command, "%s needs a value", argv[at]);
 		if (option == '?' || !is_option(command, option))
 			return usage(c->command, "%s: wq %s has no such option",
 			             shown(argv[at], strlen(argv[at])), c->command);

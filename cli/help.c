@@ -10,8 +10,8 @@
 static const char overview[] =
     "usage: wq COMMAND [OPTION]...\n"
     "\n"
-    "Keys go in, each is worked on by a command: once at a time, again if it was given meanwhile,\n"
-    "later if it failed.\n"
+    "Runs a command for each key: one command per key at a time, once more if the key was given\n"
+    "while its command ran, and again later if it failed.\n"
     "\n"
     "  wq run [-j N] [OPTION]... -- COMMAND [ARG | {}]...   read keys and run the command for "
     "each\n"
@@ -19,17 +19,17 @@ static const char overview[] =
     "With `wq run --socket PATH`, from other shells (by --socket, or in WQ_SOCKET; a NAME without\n"
     "a slash stands for $XDG_RUNTIME_DIR/wq/NAME, and `wq` is the default):\n"
     "\n"
-    "  wq add [--after TIME] KEY...|-    give keys; -: those on standard input; --wait: for them\n"
-    "  wq status [--json]                what it does\n"
+    "  wq add [--after TIME] KEY...|-    add keys; -: from standard input; --wait: wait for them\n"
+    "  wq status [--json]                what the run does\n"
     "  wq top                            the same, live\n"
-    "  wq ls [--state S] [--json]        its keys\n"
-    "  wq retry|cancel|forget KEY...     try now; take back; forget failures\n"
+    "  wq ls [--state S] [--json]        list its keys\n"
+    "  wq retry|cancel|forget KEY...     try now; cancel; forget failures\n"
     "  wq pause, wq resume               start no commands; start them again\n"
-    "  wq set workers=N rate=N/s         change it\n"
+    "  wq set workers=N rate=N/s         change workers, rate, burst\n"
     "  wq wait [KEY...]                  until they, or all, are done\n"
-    "  wq drain, wq stop                 finish everything and end; end\n"
+    "  wq drain, wq stop                 end after all keys; end after running ones\n"
     "\n"
-    "  wq help COMMAND                   all about one; man wq: all about all\n"
+    "  wq help COMMAND                   help for one command; man wq: the manual\n"
     "  wq --version\n";
 
 static const struct {
@@ -158,12 +158,16 @@ static const struct {
      "usage: wq wait [--socket=PATH] [KEY...]\n\n"
      "Waits until none of these keys is there any more, or none at all. Exit status 123: one\n"
      "failed for good, meanwhile or of late; 75: the time is over, or the run ended before.\n" AT},
-    {"drain", "usage: wq drain [--socket=PATH] [--no-wait]\n\n"
-              "The run takes no more keys, finishes what it has, and ends. Waits for that, or\n"
-              "not: --no-wait. Exit status 0, even if keys failed for good.\n" AT},
-    {"stop", "usage: wq stop [--socket=PATH] [--no-wait]\n\n"
-             "The run ends as by SIGTERM: running commands finish. Waits for that, or not:\n"
-             "--no-wait. Exit status 0, even if keys are left.\n" AT},
+    {"drain",
+     "usage: wq drain [--socket=PATH] [--no-wait]\n\n"
+     "The run takes no more keys, finishes those that it has, and ends. Keys that wait run\n"
+     "when they are due. Exit status 0, even if keys failed for good.\n"
+     "  --no-wait   return at once; do not wait for the end\n" AT},
+    {"stop",
+     "usage: wq stop [--socket=PATH] [--no-wait]\n\n"
+     "The run ends as by SIGTERM: running commands finish. Exit status 0, even if keys are\n"
+     "left.\n"
+     "  --no-wait   return at once; do not wait for the end\n" AT},
     {"help", "usage: wq help [COMMAND]\n"},
 };
 
@@ -185,5 +189,5 @@ int help(const char *command)
 			return print(texts[i].text);
 		}
 	}
-	return usage(NULL, "%s: there is no such command", shown(command, strlen(command)));
+	return usage(NULL, "%s: unknown command", shown(command, strlen(command)));
 }

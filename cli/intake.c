@@ -89,7 +89,7 @@ static int add(struct run *r, const void *key, size_t len, int64_t after_ns)
 {
 	const struct options *o = r->opt;
 
-	if (after_ns > 0)
+	if (after_ns > 0 && !o->dry_run)
 		return wq_add_with(r->q, key, len,
 		                   &(wq_add_options){.after_ns = after_ns, .policy = WQ_REPLACE});
 	if (o->debounce_ns > 0)

@@ -35,7 +35,7 @@ int job_find_command(struct run *r)
 		return 0;
 	}
 	if (rc == EXIT_NOT_FOUND)
-		say("%s: there is no such command%s", name,
+		say("%s: command not found%s", name,
 		    strchr(name, ' ') ? " (its words are given one by one, or run it by sh -c)"
 		                      : "");
 	else

@@ -167,7 +167,7 @@ void listing_keys(struct conn *c, const char *state, uint64_t limit)
 
 	if (*state != '\0' && strcmp(state, "queued") != 0 && strcmp(state, "waiting") != 0 &&
 	    strcmp(state, "running") != 0 && strcmp(state, "dead") != 0) {
-		conn_not(c, EXIT_USAGE, "%s: queued, running, waiting or dead is wanted",
+		conn_not(c, EXIT_USAGE, "%s: expected queued, running, waiting or dead",
 		         shown(state, strlen(state)));
 		return;
 	}

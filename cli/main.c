@@ -54,5 +54,5 @@ int main(int argc, char **argv)
 		    NULL,
 		    "%s: options stand behind the command: wq run -j4 ..., wq status --socket=PATH",
 		    shown(argv[1], strlen(argv[1])));
-	return usage(NULL, "%s: there is no such command", shown(argv[1], strlen(argv[1])));
+	return usage(NULL, "%s: unknown command", shown(argv[1], strlen(argv[1])));
 }

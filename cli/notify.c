@@ -83,7 +83,7 @@ void notify_open(struct run *r)
 	n = grow(NULL, sizeof *n);
 	*n = (struct notify){.extend_ns = WQ_NEVER, .watchdog_ns = watchdog_ns()};
 	if (!address(n, socket_name)) {
-		say("NOTIFY_SOCKET=%s: the path of a socket, or @ and a name, is wanted",
+		say("NOTIFY_SOCKET=%s: expected the path of a socket, or @ and a name",
 		    shown(socket_name, strlen(socket_name)));
 		free(n);
 		return;

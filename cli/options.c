@@ -101,7 +101,7 @@ static uint32_t cpus(void)
 
 static int bad(const char *option, const char *value, const char *wanted)
 {
-	return usage("run", "--%s %s: %s is wanted", option, shown(value, strlen(value)), wanted);
+	return usage("run", "--%s %s: expected %s", option, shown(value, strlen(value)), wanted);
 }
 
 static int span(const char *option, const char *value, int64_t *ns)
@@ -133,7 +133,7 @@ static int retries(const char *value, uint32_t *max_attempts)
 		return 0;
 	}
 	if (!parse_count(value, 0, WQ_FAILURES_MAX - 1, &n))
-		return bad("retries", value, "a number, or forever,");
+		return bad("retries", value, "a number, or forever");
 	*max_attempts = (uint32_t)n + 1;
 	return 0;
 }
@@ -253,7 +253,7 @@ static int take(struct options *o, int c, char *arg)
 		break;
 	case 'd':
 		if (!parse_char(arg, &o->delimiter))
-			rc = bad("delimiter", arg, "one character, or \\n, \\t, \\0, \\x1f,");
+			rc = bad("delimiter", arg, "one character, or \\n, \\t, \\0, \\x1f");
 		break;
 	case 'j':
 		rc = count("jobs", arg, WQ_WORKERS_MAX, &n);
@@ -297,15 +297,15 @@ static int take(struct options *o, int c, char *arg)
 		break;
 	case HALT:
 		if (!parse_halt(arg, &o->halt))
-			rc = bad("halt", arg,
-			         "never, soon, now, or one of the last two with a number of keys, "
-			         "as in now,fail=3 or soon,fail=10%,");
+			rc = bad(
+			    "halt", arg,
+			    "never, soon, now or a number of keys like now,fail=3, soon,fail=10%");
 		break;
 	case HTTP:
 		o->http = arg;
 		if (!parse_address(arg, NULL, NULL))
 			rc = bad("http", arg,
-			         "a port, or an address and a port like 127.0.0.1:8080,");
+			         "a port, or an address and a port like 127.0.0.1:8080");
 		break;
 	case JITTER:
 		rc = jitter(arg, &o->jitter);
@@ -436,7 +436,7 @@ static int check(struct options *o, int ncommand)
 	if (o->command[0][0] == '\0')
 		return usage("run", "the command is empty");
 	if (o->backoff_ns == 0)
-		return usage("run", "--backoff: a time above 0 is wanted");
+		return usage("run", "--backoff: expected a time above 0");
 	if (o->burst > 0 && o->rate == 0)
 		return usage("run", "--burst goes with --rate");
 	if (o->max_wait_ns > 0 && o->debounce_ns == 0)
@@ -481,11 +481,10 @@ static int unknown(const char *word)
 	if (strncmp(word, "--", 2) == 0 && optopt != 0)
 		return usage("run", "%s: this option takes no value", name);
 	if (strncmp(word, "--", 2) != 0)
-		return usage("run", "%s: there is no such option", name);
+		return usage("run", "%s: unknown option", name);
 	for (const struct option *l = longs; l->name; l++)
 		begin_so += strncmp(l->name, word + 2, strcspn(word + 2, "=")) == 0;
-	return usage("run",
-	             begin_so > 1 ? "%s: several options begin so" : "%s: there is no such option",
+	return usage("run", begin_so > 1 ? "%s: several options begin so" : "%s: unknown option",
 	             name);
 }
 
@@ -517,7 +516,7 @@ int options_parse(struct options *o, int argc, char **argv)
 		if (c == 'h')
 			return -1;
 		if (c == ':')
-			return usage("run", "%s wants a value", argv[at]);
+			return usage("run", "%s needs a value", argv[at]);
 		if (c == '?')
 			return unknown(argv[at]);
 		if ((rc = take(o, c, optarg)) != 0)

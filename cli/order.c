@@ -51,7 +51,7 @@ static bool key_of(struct conn *c, struct fields *f, const char **key, size_t *l
 {
 	if (next(f, key, len) && *len > 0 && *len <= WQ_KEY_MAX)
 		return true;
-	conn_not(c, EXIT_USAGE, "a key of 1 to %d bytes is wanted", WQ_KEY_MAX);
+	conn_not(c, EXIT_USAGE, "expected a key of 1 to %d bytes", WQ_KEY_MAX);
 	return false;
 }
 
@@ -285,18 +285,18 @@ static bool setting(struct conn *c, char *text, struct settings *s)
 		good = parse_count(value, 1, INT_MAX, &s->burst);
 		s->limits = true;
 	} else if (value && strcmp(text, "rate") == 0) {
-		wanted = "a rate like 50/s, 10/m or 3/h, or none,";
+		wanted = "a rate like 50/s, 10/m or 3/h, or none";
 		good = strcmp(value, "none") == 0 || parse_rate(value, &s->rate);
 		if (strcmp(value, "none") == 0)
 			s->rate = 0;
 		s->limits = true;
 	} else {
-		conn_not(c, EXIT_USAGE, "%s: workers=N, rate=N/s or burst=N is wanted",
+		conn_not(c, EXIT_USAGE, "%s: expected workers=N, rate=N/s or burst=N",
 		         shown(text, strlen(text)));
 		return false;
 	}
 	if (!good)
-		conn_not(c, EXIT_USAGE, "%s=%s: %s is wanted", text, shown(value, strlen(value)),
+		conn_not(c, EXIT_USAGE, "%s=%s: expected %s", text, shown(value, strlen(value)),
 		         wanted);
 	return good;
 }

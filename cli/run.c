@@ -240,8 +240,8 @@ static void tell_left(const struct run *r)
 	if (r->left == 0 || r->opt->quiet)
 		return;
 	if (!file)
-		say("stopped with %" PRIu64 " %s left (--leftover FILE would keep them)", r->left,
-		    keys);
+		say("stopped with %" PRIu64 " %s left%s", r->left, keys,
+		    r->opt->dry_run ? "" : " (--leftover FILE would keep them)");
 	else if (r->saved == r->left)
 		say("stopped with %" PRIu64 " %s left: %s", r->left, keys, file);
 	else

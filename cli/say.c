@@ -43,9 +43,9 @@ int usage(const char *command, const char *format, ...)
 	put(format, args);
 	va_end(args);
 	if (command)
-		say("'wq help %s' tells more", command);
+		say("see 'wq help %s'", command);
 	else
-		say("'wq help' tells more");
+		say("see 'wq help'");
 	return EXIT_USAGE;
 }
 

@@ -58,7 +58,7 @@ bool source_open(struct run *r)
 		return false;
 	}
 	if (S_ISDIR(st.st_mode)) {
-		say("%s is a directory: a file with keys is wanted", name);
+		say("%s is a directory: expected a file with keys", name);
 		if (own)
 			close(fd);
 		return false;

@@ -45,7 +45,7 @@ static int start(struct run *r, const wq_http_options *options)
 	if (rc != WQ_OK)
 		say("--http %s: %s", r->opt->http,
 		    rc == WQ_EIO && errno ? strerror(errno)
-		    : rc == WQ_EINVAL     ? "an IPv4 or IPv6 address is wanted, not a name"
+		    : rc == WQ_EINVAL     ? "expected an IPv4 or IPv6 address, not a name"
 		                          : wq_strerror(rc));
 	else if (!r->opt->quiet)
 		say(strchr(host, ':') ? "http://[%s]:%d/ shows this run"

@@ -244,10 +244,10 @@ class Batch(Served):
     # ---- wrong use ---------------------------------------------------------
 
     def test_wrong_use(self):
-        for args, message in ((["-n0"], "--max-args 0: a number from 1 is wanted"),
-                              (["-nx"], "--max-args x: a number from 1 is wanted"),
-                              (["-n-1"], "--max-args -1: a number from 1 is wanted"),
-                              (["--max-args="], "--max-args : a number from 1 is wanted"),
+        for args, message in ((["-n0"], "--max-args 0: expected a number from 1"),
+                              (["-nx"], "--max-args x: expected a number from 1"),
+                              (["-n-1"], "--max-args -1: expected a number from 1"),
+                              (["--max-args="], "--max-args : expected a number from 1"),
                               (["-n2", "--tag"], "neither --results nor --tag goes with it"),
                               (["-n2", "--results=res"], "neither --results nor --tag goes with it")):
             p = self.wq("run", *args, "--", "touch", "made", input="a\n")

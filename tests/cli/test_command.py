@@ -162,12 +162,12 @@ class CannotExecute(Case):
             self.assertFalse((self.dir / name).exists())
 
     def test_not_found(self):
-        self.refused(127, "no-such-command: there is no such command", ["no-such-command"])
-        self.refused(127, "./nowhere: there is no such command", ["./nowhere"])
-        self.refused(127, "/etc/passwd/x: there is no such command", ["/etc/passwd/x"])
-        self.refused(127, "ls -l: there is no such command (its words are given one by one, or run it by sh -c)",
+        self.refused(127, "no-such-command: command not found", ["no-such-command"])
+        self.refused(127, "./nowhere: command not found", ["./nowhere"])
+        self.refused(127, "/etc/passwd/x: command not found", ["/etc/passwd/x"])
+        self.refused(127, "ls -l: command not found (its words are given one by one, or run it by sh -c)",
                      ["ls -l"])
-        self.refused(127, "echo: there is no such command", ["echo"], env={"PATH": "/nowhere"})
+        self.refused(127, "echo: command not found", ["echo"], env={"PATH": "/nowhere"})
 
     def test_not_executable(self):
         (self.dir / "text").write_text("echo\n")

@@ -148,7 +148,7 @@ class Halt(Served):
                       "soon,fail=0%", "soon,fail=101%", "soon,fail=10%%", "now,10%", "9" * 30 + "%", "nowhere", "5%,fail=1"):
             p = self.wq("run", "--halt", value, "--", "touch", "made", input="a\n")
             self.assertEqual((p.returncode, p.stdout), (2, b""), value)
-            self.assertIn(f"wq: --halt {value}: never, soon, now, ", p.stderr.decode())
+            self.assertIn(f"wq: --halt {value}: expected never, soon, now or ", p.stderr.decode())
             self.assertFalse((self.dir / "made").exists())
 
 

@@ -114,14 +114,14 @@ class Input(Case):
     def test_a_directory_has_no_keys(self):
         p = self.wq("run", "-a", ".", "--", "echo")
         self.assertEqual((p.returncode, p.stdout), (1, b""))
-        self.assertEqual(p.stderr, b"wq: . is a directory: a file with keys is wanted\n")
+        self.assertEqual(p.stderr, b"wq: . is a directory: expected a file with keys\n")
         for args in ((), ("-a", "-")):
             fd = os.open(self.dir, os.O_RDONLY)
             p = self.start("run", *args, "--", "echo", stdin=fd)
             os.close(fd)
             out, err = p.communicate()
             self.assertEqual((p.returncode, out), (1, b""))
-            self.assertEqual(err, b"wq: standard input is a directory: a file with keys is wanted\n")
+            self.assertEqual(err, b"wq: standard input is a directory: expected a file with keys\n")
 
     # ---- which bytes
 

@@ -112,7 +112,7 @@ class Add(Served):
     def test_usage(self):
         self.serve()
         for args, message in ((["add"], "which keys"), (["add", ""], "empty"), (["add", "--after", "x", "k"], "a time"),
-                              (["add", "--json", "k"], "no such option"), (["add", "--after"], "wants a value"),
+                              (["add", "--json", "k"], "no such option"), (["add", "--after"], "needs a value"),
                               (["ls", "k"], "no arguments"), (["ls", "--state", "x"], "queued"),
                               (["ls", "--limit", "-1"], "a number"), (["ls", "--json", "-0"], "exclude"),
                               (["retry"], "which keys"), (["set"], "what"), (["top", "--interval", "0"], "1ms"),
@@ -311,7 +311,7 @@ class Orders(Served):
         self.ask("set", "rate=100")
         self.until_status(rate=100, burst=50)
         for args, message in ((["workers=2", "rate=0"], "rate"), (["workers=0"], "1 to 4096"),
-                              (["workers=2", "x=1"], "is wanted"), (["workers"], "is wanted"),
+                              (["workers=2", "x=1"], "expected"), (["workers"], "expected"),
                               (["workers=2", "burst=0"], "from 1"), (["workers=2", "rate=" + "9" * 200], "rate")):
             self.ask("set", *args, status=2)
             self.assertIn(message, self.complaint)

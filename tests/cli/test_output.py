@@ -334,6 +334,10 @@ class DryRun(Case):
         p = self.wq("run", "--dry-run", "--rate=1/h", "--debounce=1h", "--max-wait=2h", "--", "echo",
                     input="a\nb\nc\n")
         self.assertEqual((p.returncode, p.stdout, p.stderr), (0, b"echo a\necho b\necho c\n", b""))
+        # Nor for the due times of a leftover file; each key shows its own attempt.
+        (self.dir / "left").write_text("#wq-leftover-1\n@99999999999.000\t2\ta\n@0\t0\tb\n")
+        p = self.wq("run", "-j1", "--dry-run", "-a", "left", "--", "echo", "{}", "{#}")
+        self.assertEqual((p.returncode, p.stdout, p.stderr), (0, b"echo a 3\necho b 1\n", b""))
 
 
 class Messages(Case):

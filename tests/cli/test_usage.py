@@ -12,7 +12,7 @@ SOURCE = Path(__file__).resolve().parents[2] / "cli" / "options.c"
 
 
 class Wrong(Case):
-    def wrong(self, message, *args, more="wq: 'wq help run' tells more\n"):
+    def wrong(self, message, *args, more="wq: see 'wq help run'\n"):
         p = self.wq(*args, input="a\n")
         self.assertEqual((p.returncode, p.stdout), (2, b""), args)
         self.assertEqual(p.stderr.decode(), f"wq: {message}\n{more}")
@@ -23,13 +23,13 @@ class Wrong(Case):
         self.wrong(message, "run", "--log=log", "--dead=dead", "--leftover=left", *args, "--", "touch", "made")
 
     def test_no_command(self):
-        general = "wq: 'wq help' tells more\n"
+        general = "wq: see 'wq help'\n"
         self.wrong("which command? run, add, status, top, ls ...", more=general)
-        self.wrong("runn: there is no such command", "runn", more=general)
+        self.wrong("runn: unknown command", "runn", more=general)
         self.wrong("--runn: options stand behind the command: wq run -j4 ..., wq status --socket=PATH", "--runn",
                    more=general)
-        self.wrong("\\x1b[1m: there is no such command", "\x1b[1m", more=general)
-        self.wrong("nothing: there is no such command", "help", "nothing", more=general)
+        self.wrong("\\x1b[1m: unknown command", "\x1b[1m", more=general)
+        self.wrong("nothing: unknown command", "help", "nothing", more=general)
 
     def test_nothing_to_run(self):
         message = "which command? It stands behind the options: wq run -j4 -- COMMAND {}"
@@ -40,7 +40,7 @@ class Wrong(Case):
 
     def test_no_such_option(self):
         for word in ("--nonsense", "--nonsense=1", "-x", "-qx"):
-            self.run_wrong(f"{word}: there is no such option", word)
+            self.run_wrong(f"{word}: unknown option", word)
         for word in ("--re=1", "--d"):
             self.run_wrong(f"{word}: several options begin so", word)
 
@@ -53,44 +53,44 @@ class Wrong(Case):
                      "--debounce", "--max-wait", "--burst", "--grace", "--http", "--kill-after", "--max-queue",
                      "--metrics-file", "--name", "--on-term", "--results", "--retries", "--socket", "--socket-group",
                      "--socket-mode", "--timeout"):
-            self.wrong(f"{word} wants a value", "run", word)
+            self.wrong(f"{word} needs a value", "run", word)
 
     def test_numbers(self):
         for value in ("", "0", "-1", "+1", "1.5", "x", "3x", " 3", "0x10", "99999999999999999999"):
             for name in ("jobs", "burst", "max-queue"):
-                self.run_wrong(f"--{name} {value}: a number from 1 is wanted", f"--{name}={value}")
-        self.run_wrong("--jobs 0: a number from 1 is wanted", "-j0")
+                self.run_wrong(f"--{name} {value}: expected a number from 1", f"--{name}={value}")
+        self.run_wrong("--jobs 0: expected a number from 1", "-j0")
 
     def test_retries(self):
         for value in ("", "-1", "x", "1.5", "Forever", "99999999999999999999"):
-            self.run_wrong(f"--retries {value}: a number, or forever, is wanted", f"--retries={value}")
+            self.run_wrong(f"--retries {value}: expected a number, or forever", f"--retries={value}")
 
     def test_times(self):
         for value in ("", "x", "-1s", "1 s", "1S", "1sec", "1s2", "1.2.3s", ".", "1e3", "inf", "nan", "0x1s", "s",
                       "99999999d", "1..2", "9" * 40):
             for name in ("debounce", "grace", "kill-after", "max-wait", "timeout"):
-                self.run_wrong(f"--{name} {value}: a time like 100ms, 1.5s or 5m is wanted", f"--{name}={value}")
+                self.run_wrong(f"--{name} {value}: expected a time like 100ms, 1.5s or 5m", f"--{name}={value}")
 
     def test_backoff(self):
         for value in ("", "x", "1s..", "..5m", "5m..1s", "1s..2s..3s", "1s-5m"):
-            self.run_wrong(f"--backoff {value}: a time or a range like 1s..5m is wanted", f"--backoff={value}")
+            self.run_wrong(f"--backoff {value}: expected a time or a range like 1s..5m", f"--backoff={value}")
         for value in ("0", "0..1s", "0ms..0s"):
-            self.run_wrong("--backoff: a time above 0 is wanted", f"--backoff={value}")
+            self.run_wrong("--backoff: expected a time above 0", f"--backoff={value}")
 
     def test_rates(self):
         for value in ("", "x", "0", "0/s", "-1/s", "/s", "5/d", "5/", "5/ss", "5 /s", "1e10/s", "9999999999/s"):
-            self.run_wrong(f"--rate {value}: a rate like 50/s, 10/m or 3/h is wanted", f"--rate={value}")
+            self.run_wrong(f"--rate {value}: expected a rate like 50/s, 10/m or 3/h", f"--rate={value}")
 
     def test_delimiters(self):
         for value in ("", "ab", "\\q", "\\x", "\\x1", "\\x1g", "\\x1ff", "\\nn", "é"):
-            self.run_wrong(f"--delimiter {value}: one character, or \\n, \\t, \\0, \\x1f, is wanted", "-d", value)
+            self.run_wrong(f"--delimiter {value}: expected one character, or \\n, \\t, \\0, \\x1f", "-d", value)
 
     def test_words(self):
         for value in ("", "some", "Full", "fulll"):
-            self.run_wrong(f"--jitter {value}: none, full, equal or decorrelated is wanted", f"--jitter={value}")
+            self.run_wrong(f"--jitter {value}: expected none, full, equal or decorrelated", f"--jitter={value}")
         for value in ("", "stop", "finis"):
-            self.run_wrong(f"--on-term {value}: finish or drain is wanted", f"--on-term={value}")
-        name = "a name of 1 to 255 bytes of UTF-8 is wanted"
+            self.run_wrong(f"--on-term {value}: expected finish or drain", f"--on-term={value}")
+        name = "expected a name of 1 to 255 bytes of UTF-8"
         self.run_wrong(f"--name : {name}", "--name=")
         self.run_wrong(f"--name {'x' * 200}...: {name}", "--name=" + "x" * 256)
         self.run_wrong(f"--name a\\xff: {name}", b"--name=a\xff")
@@ -101,7 +101,7 @@ class Wrong(Case):
 
     def test_files(self):
         for name in ("arg-file", "dead", "leftover", "log", "metrics-file", "results"):
-            self.run_wrong(f"--{name} : the name of a file is wanted", f"--{name}=")
+            self.run_wrong(f"--{name} : expected the name of a file", f"--{name}=")
 
     def test_one_file_for_two(self):
         names = ("dead", "leftover", "log", "metrics-file", "arg-file")
@@ -130,7 +130,7 @@ class Wrong(Case):
     def test_addresses(self):
         for value in ("", "x", ":", ":80", "127.0.0.1", "127.0.0.1:", "127.0.0.1:x", "65536", "-1", "localhost:65536",
                       "[::1]", "[::1]:", "80:", "1.5", "http://localhost"):
-            self.run_wrong(f"--http {value}: a port, or an address and a port like 127.0.0.1:8080, is wanted",
+            self.run_wrong(f"--http {value}: expected a port, or an address and a port like 127.0.0.1:8080",
                            f"--http={value}")
 
     def test_what_does_not_go_together(self):

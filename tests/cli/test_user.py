@@ -93,7 +93,7 @@ class Words(Served):
         self.ask("add", "m", "--bogus", status=2)
         self.assertIn("wq: --bogus: wq add has no such option\n", self.complaint)
         self.ask("add", "m", "--after", status=2)
-        self.assertIn("wq: --after wants a value\n", self.complaint)
+        self.assertIn("wq: --after needs a value\n", self.complaint)
         self.ask("cancel", "l", "--kill")
         self.assertEqual(self.keys(), ["k"])
 
