@@ -222,42 +222,60 @@ static void keep_key(struct run *r, const char *key, size_t len)
 
 /* ---- in their order ------------------------------------------------------ */
 
-/* The walk knows no order: keys are gathered first. There are no more than --max-queue. */
+/*
+ * The walk knows no order: keys are gathered first, in memory that is asked for at once. If there is
+ * none, they are written as they come: in no order, but they are there.
+ */
 struct gathered {
-	struct text bytes;
+	struct run *run;
+	size_t nkeys, nbytes; /* to be gathered */
+	char *bytes;
 	struct left {
 		size_t at, len;
 		int64_t when_ns; /* added so long ago; waiting: due then */
 		uint32_t failures;
 		bool waits;
 	} * left;
-	size_t n, room;
+	size_t n, used;
+	int64_t now_ns, wall_ns;
 	bool stated; /* there is more to say than their keys */
 };
 
-static int gather(void *ctx, const wq_key_info *info)
+/* A key that is only remembered has no state. */
+static int measure(void *ctx, const wq_key_info *info)
 {
 	struct gathered *g = ctx;
 
-	/* A key that is only remembered has no state. */
 	if (info->state == 0)
 		return 0;
-	if (g->n == g->room) {
-		g->room = g->room * 2 + 64;
-		g->left = grow(g->left, g->room * sizeof *g->left);
-	}
+	g->nkeys++;
+	g->nbytes += info->len;
+	g->stated |= info->state == WQ_STATE_WAITING || info->failures > 0;
+	return 0;
+}
 
+static struct left left_of(const struct gathered *g, const wq_key_info *info)
+{
 	bool waits = info->state == WQ_STATE_WAITING;
 
-	g->left[g->n++] = (struct left){
-	    .at = g->bytes.n,
+	return (struct left){
+	    .at = g->used,
 	    .len = info->len,
 	    .when_ns = waits ? info->due_ns : -info->age_ns,
 	    .failures = info->failures,
 	    .waits = waits,
 	};
-	g->stated |= waits || info->failures > 0;
-	text_add(&g->bytes, info->key, info->len);
+}
+
+static int gather(void *ctx, const wq_key_info *info)
+{
+	struct gathered *g = ctx;
+
+	if (info->state == 0)
+		return 0;
+	g->left[g->n++] = left_of(g, info);
+	memcpy(g->bytes + g->used, info->key, info->len);
+	g->used += info->len;
 	return 0;
 }
 
@@ -280,27 +298,56 @@ static int64_t on_the_wall(const struct left *l, int64_t now_ns, int64_t wall_ns
 	return span > WQ_NEVER - wall_ns ? WQ_NEVER : wall_ns + span;
 }
 
+static void keep_left(const struct gathered *g, const struct left *l, const char *key)
+{
+	keep(g->run, &(struct record){
+			 .key = key,
+			 .len = l->len,
+			 .due_ns = on_the_wall(l, g->now_ns, g->wall_ns),
+			 .failures = l->failures,
+		     });
+}
+
+static int keep_unsorted(void *ctx, const wq_key_info *info)
+{
+	struct left l = left_of(ctx, info);
+
+	if (info->state != 0)
+		keep_left(ctx, &l, info->key);
+	return 0;
+}
+
+static void drop(struct gathered *g)
+{
+	free(g->bytes);
+	free(g->left);
+	g->bytes = NULL;
+	g->left = NULL;
+}
+
 static void keep_queue(struct run *r)
 {
-	struct gathered g = {.n = 0};
-	int64_t now = wq_now(r->q), wall = record_now();
+	struct gathered g = {.run = r, .now_ns = wq_now(r->q), .wall_ns = record_now()};
+	bool sorted = wq_walk(r->q, measure, &g) >= 0;
 
-	if (wq_walk(r->q, gather, &g) < 0) {
+	r->keep->stated = g.stated || !sorted || source_stated(r);
+	if (sorted) {
+		g.left = malloc(g.nkeys * sizeof *g.left + 1);
+		g.bytes = malloc(g.nbytes + 1);
+		sorted = g.left && g.bytes;
+	}
+	/* What there is is needed for writing. */
+	if (!sorted)
+		drop(&g);
+	if (wq_walk(r->q, sorted ? gather : keep_unsorted, &g) < 0) {
 		say("the keys that are left cannot be listed: out of memory");
 		r->trouble = true;
 	}
 	if (g.n > 0)
 		qsort(g.left, g.n, sizeof *g.left, by_time);
-	r->keep->stated = g.stated || source_stated(r);
 	for (size_t i = 0; i < g.n; i++)
-		keep(r, &(struct record){
-			    .key = g.bytes.bytes + g.left[i].at,
-			    .len = g.left[i].len,
-			    .due_ns = on_the_wall(&g.left[i], now, wall),
-			    .failures = g.left[i].failures,
-			});
-	text_release(&g.bytes);
-	free(g.left);
+		keep_left(&g, &g.left[i], g.bytes + g.left[i].at);
+	drop(&g);
 }
 
 /* ---- the end ------------------------------------------------------------- */

@@ -1,5 +1,7 @@
 """What a leftover file says beside the keys: when they are due, and how often they have failed."""
 import json
+import re
+import resource
 import signal
 import time
 
@@ -171,6 +173,19 @@ class State(Served):
         self.restart(n=1, command=("sh", "-c", "echo {#} >attempt"))
         self.ask("add", "a")
         self.until(lambda: self.lines("attempt") == ["3"], "the third attempt")
+
+    def test_without_memory(self):
+        """A run that has filled its memory refuses more keys, and still writes those that it took."""
+        if rig.is_sanitized():
+            self.skipTest("the sanitizer needs all addresses there are")
+        room = 40 << 20
+        self.serve("--leftover=left", "--max-queue=100000000",
+                   preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (room, room)))
+        self.ask("pause")
+        self.ask("add", "-", input=b"".join(b"%0100d\n" % i for i in range(1000000)), status=1)
+        taken = int(re.search(r"(\d+) of \d+ given", self.complaint)[1])
+        self.stop()
+        self.assertEqual(sorted(int(key) for key, _, _ in self.records()), list(range(taken)))
 
 
 if __name__ == "__main__":
