@@ -6,6 +6,8 @@ the longest pattern that fits.
 import fnmatch
 import re
 
+PROGRAM = "cli_(?!lost|demo|memory|speed)"
+
 SUITES = {
     "src/base/*": ["unit_(?!sync|lock|inside|yields|width)", "behaviour_(states|add|order|memory|metrics|limiter_bounded|clock)|fault_",
                    "^model|limiter_model|wheel_model"],
@@ -21,13 +23,18 @@ SUITES = {
                     "stress_(meet|timeout|pool)$"],
     "src/pool/*": ["behaviour_(pool|parallel|settle|dead|retry|metrics_unseen|drain)", "^sim(?!_pairs)", "stress_pool"],
     "src/http/*": ["http_(api|bill|listings)", "http_(paths|hostile|walks)"],
-    "cli/*": ["cli_(first|usage|input|command)", "cli_(?!lost|demo|memory|speed)", "cli_lost$"],
-    "cli/(client|ask|show|order|listing|control|conn|listen|frame|await|give).?":
-        ["cli_(orders|socket|user)", "cli_(?!lost|demo|memory|speed)"],
-    "cli/(retry|settle|job|spawn|stop|keep|log|replace|results|capture|stream).?":
-        ["cli_(retry|stop|output|faults)", "cli_(?!lost|demo|memory|speed)", "cli_lost$"],
-    "cli/(report|top|notify|help|options|parse).?":
-        ["cli_(usage|terminal|top|notify)", "cli_(?!lost|demo|memory|speed)"],
+    "cli/*": ["cli_(first|usage|input|command)", PROGRAM],
+    "cli/(ask|client|show|give).?": ["cli_(user|orders|outcome|silence)", PROGRAM],
+    "cli/(order|listing|control|conn|listen|frame|await|dead).?": ["cli_(user|orders|outcome|socket)", PROGRAM],
+    "cli/(place).?": ["cli_place", PROGRAM],
+    "cli/(budget).?": ["cli_(command|crowd)", PROGRAM],
+    "cli/(append|replace|target|keep|record|log).?": ["cli_(leftover|files|output)", PROGRAM, "cli_lost$"],
+    "cli/(stall|find|launch|spawn).?": ["cli_(stall|command|outlive|output)", PROGRAM],
+    "cli/(tty).?": ["cli_(tty|terminal)", PROGRAM],
+    "cli/(hold|words).?": ["cli_(batch|placeholders|command)", PROGRAM],
+    "cli/(spool|sequence|capture|stream|results).?": ["cli_(keep_order|output|stall|files)", PROGRAM],
+    "cli/(settle|job|stop).?": ["cli_(retry|stop|halt|output)", PROGRAM, "cli_lost$"],
+    "cli/(report|top|notify|help|options|parse).?": ["cli_(usage|terminal|top|notify)", PROGRAM],
 }
 
 

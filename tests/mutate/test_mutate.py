@@ -25,6 +25,7 @@ static int work(struct s *s, int a, int b)
 	struct s copy;
 
 	assert(a > 0 && b > 0);
+	wq__prefetch_to_write(s + 2);
 	if (a < b && text[0])
 		s->n = a + 3;
 	else if (!s)
@@ -82,7 +83,7 @@ class Operators(unittest.TestCase):
 
     def test_what_is_left_alone(self):
         for m in self.found:
-            for part in ("comment", "#define", "enum", "assert", "WQ__BUG", "case", "struct s copy"):
+            for part in ("comment", "#define", "enum", "assert", "prefetch", "WQ__BUG", "case", "struct s copy"):
                 self.assertNotIn(part, m.before)
             self.assertIn('"a < b && 1"; // a + 1' if "text =" in m.before else "", m.after)
             self.assertEqual(m.function, "work")
