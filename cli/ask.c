@@ -66,7 +66,7 @@ static void too_long(const struct ask *a, struct text *t)
 
 	text_span(&span, a->timeout_ns > 0 ? a->timeout_ns : a->patience_ns);
 	if (a->heard)
-		text_print(t, "the time is over after %.*s", (int)span.n, span.bytes);
+		text_print(t, "timed out after %.*s", (int)span.n, span.bytes);
 	else
 		text_print(t,
 		           "the run at %s does not answer after %.*s: it is stopped or overloaded",
@@ -103,10 +103,9 @@ static int unreachable(struct ask *a)
 		status = EXIT_LEFT;
 	} else if (a->by_default && (errno == ENOENT || errno == ECONNREFUSED)) {
 		text_print(&t,
-		           "which run? none listens on %s; --socket NAME or PATH names another, or "
-		           "WQ_SOCKET in the environment",
+		           "no run listens on %s; name another by --socket=NAME or PATH, or by "
+		           "WQ_SOCKET",
 		           a->path);
-		status = EXIT_USAGE;
 	} else if (errno == ENOENT || errno == ECONNREFUSED) {
 		text_print(&t, "no run listens on %s", a->path);
 	} else {
@@ -129,8 +128,7 @@ static int find_run(struct ask *a, const char *given)
 		given = getenv("WQ_SOCKET");
 	a->by_default = !given || *given == '\0';
 	if (empty || (a->by_default && !place_exists())) {
-		say("which run? --socket NAME or PATH names its socket, or WQ_SOCKET in the "
-		    "environment");
+		say("no run is named: use --socket=NAME or PATH, or WQ_SOCKET");
 		return EXIT_USAGE;
 	}
 	if (!place_path(a->by_default ? PLACE_DEFAULT : given, &path)) {

@@ -194,7 +194,7 @@ static void retry(struct conn *c, struct fields *f)
 	if (rc == WQ_ESHUTDOWN)
 		conn_not(c, EXIT_TROUBLE, "the run ends: it takes no more keys");
 	else if (rc == WQ_ENOTFOUND)
-		conn_not(c, EXIT_TROUBLE, "%s: it does not wait: it is %s", shown(key, len),
+		conn_not(c, EXIT_TROUBLE, "%s: not waiting: it is %s", shown(key, len),
 		         state_name(wq_state(r->q, key, len)));
 	else if (rc < 0)
 		conn_not(c, EXIT_TROUBLE, "%s: %s", shown(key, len), wq_strerror(rc));

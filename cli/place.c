@@ -75,8 +75,8 @@ bool place_path(const char *given, struct text *path)
 	}
 	runtime(path);
 	if (!is_ours(path->bytes)) {
-		say("%s: there is no place for sockets with a name: %s is no folder of this user's "
-		    "alone; XDG_RUNTIME_DIR names another, and a path has a slash: ./%s",
+		say("%s: no folder for named sockets: %s is not a folder that only this user can "
+		    "write to; set XDG_RUNTIME_DIR, or give a path with a slash: ./%s",
 		    given, shown(path->bytes, path->n - 1), given);
 		return false;
 	}
@@ -97,7 +97,7 @@ bool place_make(const char *path)
 	if (!made)
 		say("%s: %s", folder, strerror(errno));
 	else if (!is_ours(folder))
-		say("%s: it is no folder of this user's alone", folder);
+		say("%s is not a folder that only this user can write to", folder);
 	made = made && is_ours(folder);
 	free(folder);
 	return made;

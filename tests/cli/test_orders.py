@@ -210,7 +210,7 @@ class Orders(Served):
         self.ask("retry", "k")
         self.until_status(dead=1)
         self.ask("retry", "other", status=1)
-        self.assertIn("other: it does not wait: it is not there", self.complaint)
+        self.assertIn("other: not waiting: it is not there", self.complaint)
 
     def test_retry_some(self):
         self.serve()
@@ -218,7 +218,7 @@ class Orders(Served):
         self.ask("add", "--after", "1h", "a", "b")
         self.ask("add", "q")
         self.ask("retry", "a", "q", "b", status=1)
-        self.assertEqual(self.complaint, "wq: q: it does not wait: it is in line\n")
+        self.assertEqual(self.complaint, "wq: q: not waiting: it is in line\n")
         self.assertEqual(self.keys("--state=queued"), ["a", "b", "q"])
 
     def test_cancel(self):
@@ -408,7 +408,7 @@ class Wait(Served):
         self.serve()
         self.ask("add", "--after", "1h", "k")
         self.ask("wait", "--timeout", "1s", "k", status=75)
-        self.assertEqual(self.complaint, "wq: the time is over after 1.0s\n")
+        self.assertEqual(self.complaint, "wq: timed out after 1.0s\n")
         self.ask("wait", "--timeout", "1ms", status=75)
         self.assertRegex(self.complaint, r"\Awq: .* after 1ms\b")
         self.ask("wait", "--timeout", "1m", "other")

@@ -49,14 +49,15 @@ class Named(Case):
 
     def test_default(self):
         """Nothing names it: `wq` is meant."""
-        self.fails("status", message=f"which run? none listens on {self.runtime}/wq/wq; --socket NAME or PATH")
+        self.fails("status", status=1,
+                   message=f"no run listens on {self.runtime}/wq/wq; name another by --socket=NAME or PATH, or by WQ_SOCKET")
         self.serve("other")
-        self.fails("status", message="which run?")
+        self.fails("status", status=1, message="no run listens on")
         self.serve("wq")
         self.assertEqual(self.wq("add", "k").returncode, 0)
         self.assertEqual(self.wq("status", env={"WQ_SOCKET": ""}).returncode, 0)
         # What was meant to name one, and is empty, is no default.
-        self.fails("status", "-s", "", message="which run?")
+        self.fails("status", "-s", "", message="no run is named: use --socket=NAME or PATH, or WQ_SOCKET")
 
     def test_two_names(self):
         one, two = self.serve("one", "--name=1"), self.serve("two", "--name=2")
@@ -86,11 +87,11 @@ class Named(Case):
     def test_no_folder(self):
         for env in ({"XDG_RUNTIME_DIR": str(self.dir / "nowhere")}, {"XDG_RUNTIME_DIR": "/dev/null"}):
             for args in (("run", "--socket=a", "--", "true"), ("status", "-s", "a")):
-                self.fails(*args, message="there is no place for sockets with a name", env=env)
-            self.fails("status", message="which run? --socket NAME or PATH", env=env)
+                self.fails(*args, message="no folder for named sockets", env=env)
+            self.fails("status", message="no run is named: use --socket=NAME or PATH, or WQ_SOCKET", env=env)
         # Where others may write it would not be safe.
         os.chmod(self.runtime, 0o777)
-        self.fails("run", "--socket=a", "--", "true", message="no folder of this user's alone")
+        self.fails("run", "--socket=a", "--", "true", message="is not a folder that only this user can write to")
 
     def test_without_the_variable(self):
         """/run/user/UID, if it is there and ours; else it is said what to do."""
@@ -101,13 +102,13 @@ class Named(Case):
             self.assertIn(f"no run listens on {theirs}/wq/no-such-run", p.stderr.decode())
         else:
             self.assertEqual(p.returncode, 2)
-            self.assertIn(f"{theirs} is no folder of this user's alone; XDG_RUNTIME_DIR names another, and a path has "
-                          "a slash: ./no-such-run", p.stderr.decode())
+            self.assertIn(f"{theirs} is not a folder that only this user can write to; set XDG_RUNTIME_DIR, or give a "
+                          "path with a slash: ./no-such-run", p.stderr.decode())
 
     def test_a_folder_of_another(self):
         (self.runtime / "wq").mkdir(mode=0o700)
         os.chmod(self.runtime / "wq", 0o777)
-        self.fails("run", "--socket=a", "--", "true", message="no folder of this user's alone", status=1)
+        self.fails("run", "--socket=a", "--", "true", message="is not a folder that only this user can write to", status=1)
 
     def test_usage(self):
         for mode in ("", "0", "0400", "660x", "1660", "0777", "u+w", "00660", "-1"):

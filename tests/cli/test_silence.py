@@ -86,7 +86,7 @@ class Silence(Served):
         self.serve("--max-queue", "3")
         self.ask("pause")
         self.ask("add", "--timeout=1s", "a", "b", "c", "d", "e", status=75)
-        self.assertEqual(self.complaint, "wq: the time is over after 1.0s\n"
+        self.assertEqual(self.complaint, "wq: timed out after 1.0s\n"
                                          "wq: 3 of 5 given for certain; the first that is uncertain: d\n")
         self.assertEqual(self.keys()[:3], ["a", "b", "c"])
 
@@ -120,9 +120,9 @@ class Silence(Served):
     def test_time_for_an_outcome(self):
         self.serve(command=("sh", "-c", "exec sleep 600"))
         self.ask("add", "--wait", "--timeout=1s", "k", status=75)
-        self.assertEqual(self.complaint, "wq: the time is over after 1.0s\n")
+        self.assertEqual(self.complaint, "wq: timed out after 1.0s\n")
         p = self.begin("stop", "--timeout=1s")
-        self.assertEqual(self.finish(p), (75, "wq: the time is over after 1.0s\n"))
+        self.assertEqual(self.finish(p), (75, "wq: timed out after 1.0s\n"))
 
 
 if __name__ == "__main__":
