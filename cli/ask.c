@@ -222,11 +222,12 @@ bool ask_send(struct ask *a)
 
 /* ---- answers ------------------------------------------------------------- */
 
+/* The message is a run's, perhaps, and that another user's: a terminal must not obey it. */
 static void fail(struct ask *a, int status, const char *bytes, size_t n)
 {
 	a->status = status;
 	a->message.n = 0;
-	text_add(&a->message, bytes, n);
+	text_visible(&a->message, bytes, n, 4 * n);
 	text_add(&a->message, "", 1);
 }
 
@@ -288,6 +289,20 @@ static void silent(struct ask *a)
 	text_release(&t);
 }
 
+/* An exit status, a space, a message. Whatever else it is, it is no success. */
+static void refused(struct ask *a, const char *at, const char *end)
+{
+	int status = 0;
+
+	for (; at < end && *at >= '0' && *at <= '9' && status < 256; at++)
+		status = status * 10 + (*at - '0');
+	at += at < end && *at == ' ';
+	if (at == end)
+		fail_str(a, EXIT_TROUBLE, "the run's answer makes no sense");
+	else
+		fail(a, status > 0 && status < 256 ? status : EXIT_TROUBLE, at, (size_t)(end - at));
+}
+
 bool ask_next(struct ask *a, const char **piece, size_t *n)
 {
 	ssize_t size;
@@ -316,14 +331,8 @@ bool ask_next(struct ask *a, const char **piece, size_t *n)
 	a->heard = true;
 	if (*payload == ANSWER_PIECE)
 		return true;
-	if (*payload != ANSWER_WELL) {
-		const char *at = payload + 1, *end = payload + len;
-
-		for (a->status = 0; at < end && *at >= '0' && *at <= '9' && a->status < 256; at++)
-			a->status = a->status * 10 + (*at - '0');
-		at += at < end && *at == ' ';
-		fail(a, a->status, at, (size_t)(end - at));
-	}
+	if (*payload != ANSWER_WELL)
+		refused(a, payload + 1, payload + len);
 	return false;
 }
 

@@ -1,6 +1,7 @@
 /* Pictures of a run. Fields that we do not know are passed over: a newer run may have them. */
 #include "cli/show.h"
 
+#include <ctype.h>
 #include <inttypes.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -58,6 +59,14 @@ enum { FIELDS = sizeof fields / sizeof fields[0] };
 
 /* ---- reading ------------------------------------------------------------- */
 
+/* A word that a run has for a state. The run may be another user's: nothing else is shown. */
+static void plain(char *word)
+{
+	for (; *word; word++)
+		if (!isalpha((unsigned char)*word))
+			*word = '?';
+}
+
 static void read_field(struct state *s, const char *name, const char *value)
 {
 	for (size_t i = 0; i < FIELDS; i++) {
@@ -108,6 +117,7 @@ int show_get_state(struct ask *a, struct state *s)
 		}
 		free(text);
 	}
+	plain(s->phase);
 	return a->status;
 }
 
@@ -128,6 +138,7 @@ static void read_entry(struct entry *e, const char *at, size_t n)
 	size_t len;
 
 	snprintf(e->state, sizeof e->state, "%s", next(&at, end, &len));
+	plain(e->state);
 	e->ns = strtoll(next(&at, end, &len), NULL, 10);
 	e->failures = strtoull(next(&at, end, &len), NULL, 10);
 	next(&at, end, &len);
@@ -239,7 +250,8 @@ void show_limits(struct text *t, const struct state *s)
 
 void show_state(struct text *t, const struct state *s)
 {
-	text_print(t, "%s: ", s->name);
+	text_visible(t, s->name, strlen(s->name), 200);
+	text_str(t, ": ");
 	text_visible(t, s->command, strlen(s->command), 200);
 	text_print(t, "\n%s%s%s, pid %" PRIu64 ", for ", s->phase, s->paused ? ", paused" : "",
 	           s->full ? ", full" : "", s->pid);

@@ -125,5 +125,41 @@ class Silence(Served):
         self.assertEqual(self.finish(p), (75, "wq: timed out after 1.0s\n"))
 
 
+class Hostile(Served):
+    """A run may be another user's: what it answers is neither obeyed by a terminal nor taken for success."""
+
+    def answered(self, frames, *args):
+        """What a command says to such answers, and its exit status."""
+        with socket.socket(socket.AF_UNIX) as listener:
+            listener.bind(str(self.dir / "s"))
+            listener.listen()
+            p = self.start(args[0], "-s", "./s", *args[1:])
+            connection, _ = listener.accept()
+            with connection:
+                connection.sendall(b"".join(b"%d:%s," % (len(f), f) for f in frames))
+                out, error = p.communicate(timeout=rig.PATIENCE)
+        (self.dir / "s").unlink()
+        return p.returncode, out + error
+
+    def test_escapes(self):
+        evil = b"\x1b]0;evil\x07\x1b[31m"
+        status = b":name=%s\ncommand=%s\nphase=%s\n" % (evil, evil, evil)
+        entry = b":" + b"\0".join([evil, b"5", b"1", evil, evil]) + b"\0"
+        for frames, *args in (([b"!1 " + evil], "add", "k"), ([b"!1 " + evil], "status"), ([b"!75 " + evil], "wait", "k"),
+                              ([status, b"."], "status"), ([status, b"."], "status", "--json"),
+                              ([entry, b"."], "ls"), ([entry, b"."], "ls", "--json")):
+            code, text = self.answered(frames, *args)
+            self.assertIn(b"evil", text, args)
+            self.assertEqual([c for c in text if c < 32 and c != 10], [], (args, text))
+            self.assertEqual(code, 0 if frames[-1] == b"." else int(frames[0][1:3]), args)
+
+    def test_no_success(self):
+        for answer in (b"!0 no", b"!", b"! ", b"?", b"!no", b"!256 no", b"!99999 no"):
+            for command in ("cancel", "add"):
+                code, text = self.answered([answer], command, "k")
+                self.assertEqual((code, text[:4]), (1, b"wq: "), answer)
+                self.assertNotEqual(text, b"wq: \n", answer)
+
+
 if __name__ == "__main__":
     main()
