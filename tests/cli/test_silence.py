@@ -1,4 +1,4 @@
-"""Runs that do not answer: no client waits for one without end, and says what is known."""
+"""Runs that do not answer, or answer ill: no client waits without end, and each says what is known."""
 import resource
 import socket
 import unittest
