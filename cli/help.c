@@ -118,7 +118,7 @@ static const struct {
 	"answer\n"                                                                                 \
 	"                   for 10s: exit status 75\n"
     {"add", "usage: wq add [--socket=PATH] [--after=TIME] [--wait] KEY...|-\n\n"
-            "Gives keys to a run, and waits while it has as many as it may. Any process can do\n"
+            "Gives keys to a run, and waits while it is full. Any process can do\n"
             "that: each line that is written to the socket is a key, `echo KEY | nc -NU PATH`.\n"
             "  -              those on standard input, a line each\n"
             "  -0, --null     that end with NUL\n"
@@ -136,15 +136,15 @@ static const struct {
             "  --interval=TIME   a new picture each TIME (1s)\n" AT},
     {"ls", "usage: wq ls [--socket=PATH] [--state=S] [--limit=N] [--json | -0]\n\n"
            "Lists keys: state, for how long or until when, failures (+: it comes once more), key.\n"
-           "  --state=S   queued, running or waiting; dead: those that failed for good of late\n"
+           "  --state=S   queued, running or waiting; dead: those that failed for good recently\n"
            "  --limit=N   no more than N keys (1000); 0: all\n"
            "  --json      a JSON object for each\n"
            "  -0, --null  keys alone, as they are, each with a NUL\n" AT},
     {"retry", "usage: wq retry [--socket=PATH] KEY...\n\n"
-              "Keys that wait are tried now; keys that failed for good of late are queued again.\n"
+              "Keys that wait are tried now; keys that failed for good recently are queued again.\n"
               "Exit status 1: one does neither.\n" AT},
     {"cancel", "usage: wq cancel [--socket=PATH] [--kill] KEY...\n\n"
-               "Takes keys back. A command that runs goes on, but its key does not come again.\n"
+               "Cancels keys. A command that runs goes on, but its key does not come again.\n"
                "Exit status 1: one is not there.\n"
                "  --kill   terminate the command, too\n" AT},
     {"forget", "usage: wq forget [--socket=PATH] KEY...\n\n"
@@ -157,7 +157,7 @@ static const struct {
     {"wait",
      "usage: wq wait [--socket=PATH] [KEY...]\n\n"
      "Waits until none of these keys is there any more, or none at all. Exit status 123: one\n"
-     "failed for good, meanwhile or of late; 75: the time is over, or the run ended before.\n" AT},
+     "failed for good, meanwhile or recently; 75: timed out, or the run ended before.\n" AT},
     {"drain",
      "usage: wq drain [--socket=PATH] [--no-wait]\n\n"
      "The run takes no more keys, finishes those that it has, and ends. Keys that wait run\n"
