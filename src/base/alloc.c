@@ -13,6 +13,7 @@
 
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 enum { MAP_FROM = 64 << 10, HUGE = 2 << 20 };
 
@@ -35,6 +36,9 @@ void wq__unmap(void *p, size_t size)
 
 void wq__unmap_pages(void *p, size_t size)
 {
+	/* With larger pages than ours the kernel would round the size up, and clear what follows. */
+	if (size % (size_t)sysconf(_SC_PAGESIZE) != 0)
+		return;
 	/* Refused for memory that is locked: it stays then, and is used again all the same. */
 	(void)madvise(p, size, MADV_DONTNEED);
 }

@@ -32,7 +32,10 @@ static inline bool wq__maps(const wq_allocator *a)
 /* Whole pages, of which each takes memory only when it is touched; or NULL. */
 void *wq__map(size_t size);
 void wq__unmap(void *p, size_t size);
-/* The memory of these pages goes back; they may be touched again, and hold anything then. */
+/*
+ * The memory of these pages goes back, unless they are parts of larger ones; they may be touched
+ * again, and hold anything then.
+ */
 void wq__unmap_pages(void *p, size_t size);
 
 #endif

@@ -74,12 +74,30 @@ static void what_cannot_be_had(void **state)
 	assert_null(wq__alloc(a, SIZE_MAX / 2, 8));
 }
 
+/* Where pages are larger than a run, the kernel would clear its neighbours, too. */
+static void parts_of_pages_stay(void **state)
+{
+	unsigned char *p = wq__map(HUGE);
+
+	(void)state;
+	assert_non_null(p);
+	memset(p, 0x5a, HUGE);
+	wq__unmap_pages(p, 1000);
+	assert_int_equal(p[0], 0x5a);
+	assert_int_equal(p[1000], 0x5a);
+	wq__unmap_pages(p, HUGE / 2);
+	assert_int_equal(p[0], 0);
+	assert_int_equal(p[HUGE / 2], 0x5a);
+	wq__unmap(p, HUGE);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(pieces_are_aligned_and_whole),
 	    cmocka_unit_test(everything_goes_back),
 	    cmocka_unit_test(what_cannot_be_had),
+	    cmocka_unit_test(parts_of_pages_stay),
 	};
 
 	return cmocka_run_group_tests_name("alloc", tests, NULL, NULL);
