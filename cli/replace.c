@@ -16,6 +16,8 @@
 
 #define SUFFIX ".wq-part"
 
+enum { LOOKS = 200, LOOK_MS = 10 }; /* for a lock: two seconds. A run may have it until it ends */
+
 bool write_all(int fd, const void *bytes, size_t n)
 {
 	const char *from = bytes;
@@ -46,14 +48,14 @@ static bool is_named(const struct replace *f, const struct stat *st)
 /* Not every file system has locks: without them two runs do not see each other. */
 static bool lock(int fd, bool wait)
 {
-	while (flock(fd, LOCK_EX | (wait ? 0 : LOCK_NB)) < 0) {
-		if (errno == EWOULDBLOCK)
-			errno = EBUSY;
-		else if (errno == EINTR)
-			continue;
-		else
+	for (int i = 0; flock(fd, LOCK_EX | LOCK_NB) < 0; i++) {
+		if (errno != EWOULDBLOCK && errno != EINTR)
 			return true;
-		return false;
+		if (!wait || i == LOOKS) {
+			errno = EBUSY;
+			return false;
+		}
+		nanosleep(&(struct timespec){.tv_nsec = LOOK_MS * 1000000L}, NULL);
 	}
 	return true;
 }

@@ -25,7 +25,7 @@ struct replace {
 	int64_t wait_ns; /* how long a pipe is waited for that nobody reads from, in all */
 };
 
-/* False: errno says why. EBUSY: another process has it, and is not waited for. */
+/* False: errno says why. EBUSY: another process has it, even after two seconds if `wait`. */
 bool replace_open(struct replace *f, const char *path, bool wait);
 /* How much was written. Less than n: f->error says why. */
 size_t replace_write(struct replace *f, const void *bytes, size_t n);

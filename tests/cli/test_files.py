@@ -417,6 +417,10 @@ class Parts(Case):
         self.assertEqual(sorted(self.left()), ["a", "b"])
         self.assertEqual(self.wq("run", "--leftover=left", "--", "true", input="c\n").returncode, 0)
 
+    def test_two_names_of_one_file_do_not_wait_for_each_other(self):
+        q = self.wq("run", "--leftover=left", "--metrics-file=./left", "--", "true", input="a\n")
+        self.assertEqual((q.returncode, q.stderr.decode()), (1, "wq: ./left: another run writes this file\n"))
+
     def test_nobody_elses(self):
         """It is one file, ours, or it is left alone."""
         part = self.dir / "left.wq-part"
