@@ -76,12 +76,12 @@ struct reader {
 /* The next character, if it is this one or, for NULL, a digit; -1: it is not. */
 static int next(struct reader *in, const char *wanted)
 {
-	char c;
+	unsigned char c;
 
 	if (in->at == in->end)
 		return -1;
-	c = *in->at == substitute ? in->delimiter : *in->at;
-	if (wanted ? c != *wanted : !isdigit((unsigned char)c))
+	c = (unsigned char)(*in->at == substitute ? in->delimiter : *in->at);
+	if (wanted ? c != (unsigned char)*wanted : !isdigit(c))
 		return -1;
 	in->at++;
 	return c;
