@@ -124,28 +124,31 @@ static bool give_group(const struct sockaddr_un *to, gid_t gid)
 }
 
 /*
- * It is born for its user alone, and has its group before its mode: the kernel looks at the file first
- * and then at whether somebody listens, so who passes the first look too early would get in.
+ * It is made for its user alone, and gets its group before its mode: the kernel checks the file
+ * first and only then whether somebody listens, so who passes the first check too early would get in.
  */
 static int bind_for(const struct sockaddr_un *to, unsigned mode, int64_t gid)
 {
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	mode_t before = umask(0177);
 	int rc = fd < 0 ? -1 : bind(fd, (const struct sockaddr *)to, sizeof *to);
+	bool bound = rc == 0;
 
 	umask(before);
-	if (rc == 0 && gid >= 0 && !give_group(to, (gid_t)gid)) {
+	if (bound && gid >= 0 && !give_group(to, (gid_t)gid)) {
 		unlink(to->sun_path);
 		close(fd);
 		return -1;
 	}
-	if (rc == 0 && mode != 0600)
+	if (bound && mode != 0600)
 		rc = fchmodat(AT_FDCWD, to->sun_path, mode, AT_SYMLINK_NOFOLLOW);
 	if (rc == 0)
 		rc = listen(fd, SOMAXCONN);
 	if (rc == 0)
 		return fd;
 	say("%s: %s", to->sun_path, strerror(errno));
+	if (bound)
+		unlink(to->sun_path);
 	if (fd >= 0)
 		close(fd);
 	return -1;
