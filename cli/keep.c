@@ -355,12 +355,17 @@ static void keep_queue(struct run *r)
 /* It was written, but has no name: what is in it is printed. */
 static void print_file(struct run *r)
 {
+	static char block[2 * BLOCK]; /* any record fits */
 	const struct replace *f = &r->keep->file;
-	char block[BLOCK];
 	ssize_t n;
 
-	for (off_t at = 0; (n = pread(f->fd, block, sizeof block, at)) > 0; at += n)
+	for (off_t at = 0; (n = pread(f->fd, block, sizeof block, at)) > 0; at += n) {
+		const char *end = memrchr(block, r->opt->delimiter, (size_t)n);
+
+		if (end)
+			n = end - block + 1;
 		print(r, block, (size_t)n);
+	}
 }
 
 /* The file that was replaced has left some space. */

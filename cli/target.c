@@ -150,7 +150,8 @@ bool target_find(struct target *p, int at, const char *path)
 	free(w.rest);
 	if (step == ARRIVED) {
 		p->dir = w.dir;
-		p->name = strdup(name);
+		p->name = grow(NULL, strlen(name) + 1);
+		memcpy(p->name, name, strlen(name) + 1);
 		return true;
 	}
 	if (w.dir >= 0)
