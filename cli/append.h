@@ -3,7 +3,8 @@
  *
  * What cannot be written stays in memory, and is tried again each second and at the end: once a
  * full disk has space again, or a pipe a reader, nothing is missing. At most APPEND_KEPT bytes are
- * kept; a record beyond that is lost, which the caller reports. A file that was deleted is made anew.
+ * kept; a record beyond that is lost, which the caller reports. A file that was deleted is made
+ * anew.
  */
 #ifndef CLI_APPEND_H
 #define CLI_APPEND_H

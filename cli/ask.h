@@ -34,8 +34,9 @@ struct ask {
 };
 
 /*
- * given: a path or a name, place.h; NULL: as WQ_SOCKET says, or the default name. timeout_ns: for everything until ask_close(), 0: none, -1: none,
- * but 10 s without a sign of life are too long. 0, or an exit status after a message.
+ * given: a path or a name, place.h; NULL: as WQ_SOCKET says, or the default name. timeout_ns: for
+ * everything until ask_close(); 0: none; -1: none, but 10 s without a sign of life are too long.
+ * 0, or an exit status after a message.
  */
 int ask_open(struct ask *a, const char *given, int64_t timeout_ns);
 void ask_close(struct ask *a);

@@ -45,8 +45,8 @@ static void let_in(struct run *r, int fd)
 
 /*
  * Who goes when there is no room: the one that has been idle for longest; if all are busy and
- * somebody has waited at the door for a while, the one that has waited inside for the shortest time.
- * NULL: nobody yet.
+ * somebody has waited to be accepted for a while, the one that came last of those that wait for the
+ * run. NULL: nobody yet.
  */
 static struct conn *victim(const struct run *r)
 {

@@ -1,5 +1,5 @@
 /*
- * Dead keys: those that failed for good of late, for `wq wait`, `wq ls --state=dead` and `wq retry`.
+ * Dead keys: those that failed for good of late; for `wq wait`, `wq ls --state=dead`, `wq retry`.
  *
  * A key is either in the queue or here, never in both: giving it again takes it out, and a key
  * that was given while its last attempt ran does not come in. Of late: the last DEAD_KEYS keys, or

@@ -1,6 +1,6 @@
 /*
- * Which keys one command gets (--max-args): what is in line now, as nobody waits for more to come. A
- * key that has failed before gets a command of its own, so that it cannot make others fail again.
+ * Which keys one command gets (--max-args): what is in line now, as nobody waits for more to come.
+ * A key that has failed before gets a command of its own, so that it cannot make others fail again.
  */
 #include <string.h>
 

@@ -1,6 +1,7 @@
 /*
  * Where a run's socket is. What has a slash is a path. What has none is a name, and stands for
- * $XDG_RUNTIME_DIR/wq/NAME; without that variable for /run/user/UID/wq/NAME, if that folder is ours.
+ * $XDG_RUNTIME_DIR/wq/NAME; without that variable for /run/user/UID/wq/NAME, if that folder is
+ * ours.
  */
 #ifndef CLI_PLACE_H
 #define CLI_PLACE_H

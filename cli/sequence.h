@@ -1,8 +1,9 @@
 /*
  * --keep-order: output in the order in which keys were given.
  *
- * Each unit of work (struct counts) has a place in a list, from the time that it is given until it is
- * over and all before it are. Output of the first place is shown as it comes; that of others is kept.
+ * Each unit of work (struct counts) has a place in a list, from the time that it is given until it
+ * is over and all before it are. Output of the first place is shown as it comes; that of others is
+ * kept.
  * A key has two places at most: that of its command, and one for what was given while that runs.
  *
  * What is kept is bounded: bytes by spool.c, places by --max-queue, as no keys are taken meanwhile.

@@ -38,7 +38,7 @@ void settle_dead(void *run, const wq_item *item)
 
 	r->count.dead++;
 	keep_dead(r, item->key, item->len);
-	/* Only who can ask has it kept; a key that was given meanwhile is not dead but comes again. */
+	/* Only a socket can ask for it. A key that was given meanwhile comes again. */
 	if (r->control &&
 	    !(wq_state(r->q, item->key, item->len) & (WQ_STATE_DIRTY | WQ_STATE_WAITING)))
 		dead_put(&r->dead, item->key, item->len, item->attempts, r->now_ns);

@@ -271,7 +271,7 @@ int top(struct client *c)
 	struct screen s = {.c = c, .signals = -1};
 	int rc = EXIT_OK;
 
-	/* Keys and signals are not heard meanwhile: a run that is stopped must not hold us for long. */
+	/* Keys and signals are not handled meanwhile: a stopped run must not hold us long. */
 	c->ask.patience_ns = c->timeout_ns < 0 ? PATIENCE : c->timeout_ns;
 	c->ask.timeout_ns = c->ask.deadline_ns = 0;
 	s.live = isatty(STDIN_FILENO) && isatty(STDOUT_FILENO) &&

@@ -28,7 +28,7 @@ void tty_close(struct run *r)
 	r->tty.fd = -1;
 }
 
-/* In its background we may still write to it, and take it back. Commands have a mask of their own. */
+/* In its background we may still write to it, and take it back. Commands have another mask. */
 static void stand_back(struct tty *t)
 {
 	sigset_t set;

@@ -34,7 +34,7 @@ void tty_stopped(struct run *r, struct job *j, int signal);
 /* A command has ended; its status is known. */
 void tty_ended(struct run *r, struct job *j);
 bool tty_lent(const struct run *r);
-/* Is it the terminal, and lent? Then whoever reads from it would take what was meant for the command. */
+/* Is it the terminal, and lent? Then to read from it would take what is meant for the command. */
 bool tty_lent_fd(const struct run *r, int fd);
 void tty_close(struct run *r);
 

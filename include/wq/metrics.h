@@ -31,7 +31,7 @@
  *   wq_requeued_total                             | counter   | adds of keys that were held
  *   wq_dropped_total                              | counter   | waiting keys that a shutdown dropped
  *   wq_given_up_total                             | counter   | keys given up by their handlers: WQ_DROP
- *   wq_dead_total                                 | counter   | keys that died: max_attempts, WQ_FATAL
+ *   wq_dead_total                                 | counter   | keys that failed for good
  *   wq_stale_total                                | counter   | items handed back that were not held
  *   wq_overstayed_total                           | counter   | handlers that took longer than allowed
  *

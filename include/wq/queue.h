@@ -37,9 +37,8 @@
  * cancellation point, is safe in a signal handler, or returns for EINTR.
  * After fork() the child may only exec or _exit. The queue starts no thread.
  *
- * Hooks (clock, allocator, order, custom limiter, metrics provider) run under the queue's
- * lock. [REENTER] A hook that calls its own queue stops the process with abort(), in every
- * build: it would corrupt the queue or wait for itself.
+ * Hooks (clock, allocator, order, custom limiter, metrics provider) run under the queue's lock.
+ * [REENTER] A hook that calls its own queue stops the process with abort(), in every build.
  *
  * A queue is open, then closing, then shut, and never goes back:
  *
@@ -55,9 +54,8 @@
  *   drain                   | closes it     | waits for what the first one waits for
  *   shutting_down           | 0             | 1
  *
- * It is closing while keys that wait are dropped, run or waited for. With millions of
- * them that takes a while. Other calls do not wait for it: long work hands the lock to
- * whoever waits for it, at least every 1,000 keys.
+ * It is closing while keys that wait are dropped, run or waited for. Other calls do not wait for
+ * that: long work hands the lock to whoever waits for it, at least every 1,000 keys.
  *
  * Statuses: >= 0 is a value or an outcome, < 0 an error, see wq/status.h. An
  * engine that lives elsewhere may answer WQ_EIO to any call that returns a
@@ -697,13 +695,13 @@ typedef int (*wq_walk_fn)(void *ctx, const wq_key_info *info);
 
 /* What a drain left, as one consistent cut. All 0 but dead: everything was finished, nothing dropped. */
 typedef struct wq_report {
-	uint64_t queued;  /* keys in line */
-	uint64_t running; /* keys that are held, dirty or not */
-	uint64_t dirty;   /* of those, keys that will come back */
-	uint64_t waiting; /* keys whose time has not come */
-	uint64_t dropped; /* waiting copies that the shutdown dropped */
-	uint64_t left;    /* keys that failed after the shutdown and were not tried again */
-	uint64_t dead;    /* keys that died: after max_attempts or by WQ_FATAL, since wq_new() */
+	uint64_t queued;      /* keys in line */
+	uint64_t running;     /* keys that are held, dirty or not */
+	uint64_t dirty;       /* of those, keys that will come back */
+	uint64_t waiting;     /* keys whose time has not come */
+	uint64_t dropped;     /* waiting copies that the shutdown dropped */
+	uint64_t left;        /* keys that failed after the shutdown and were not tried again */
+	uint64_t dead;        /* keys that died: max_attempts or WQ_FATAL, since wq_new() */
 	uint64_t reserved[1]; /* zero */
 } wq_report;
 

@@ -99,7 +99,7 @@ typedef struct wq__runs {
 void wq__runs_init(wq__runs *r, const wq_allocator *a);
 void wq__runs_release(wq__runs *r);
 
-/* A run with memory, of which base, first and nothing else is set; or NULL: no memory, no number. */
+/* A run with memory; only base and first are set. NULL: no memory, or no number is left. */
 struct wq__run *wq__run_take(wq__runs *r, enum wq__run_kind kind);
 /* It is empty, and in no list. */
 void wq__run_give(wq__runs *r, struct wq__run *d);

@@ -1,4 +1,4 @@
-/* See slab.h. Invariant: a run is in its class's list exactly while an object can be cut from it. */
+/* See slab.h. Invariant: a run is in its class's list exactly while it has room for an object. */
 #include "base/slab.h"
 
 #include <assert.h>

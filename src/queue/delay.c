@@ -581,7 +581,7 @@ int wq__mem_add_with(void *state, const void *key, size_t len, const wq_add_opti
 	wq__lock_acquire(&m->lock);
 	now = wq__now(m);
 	l.due_ns = o->limited ? WQ_NEVER : o->at_ns > 0 ? o->at_ns : wq_time_add(now, o->after_ns);
-	/* Not in a queue that is closing: what has come due since is not moved, and the add is refused. */
+	/* A queue that is closing moves nothing that came due since, and refuses the add. */
 	while ((m->flags & (WQ__TIMED | WQ__SHUT)) == WQ__TIMED && m->next_due_ns <= now) {
 		wq__promote_all(m);
 		/* That may have taken a while. */

@@ -145,7 +145,7 @@ static bool expire(struct wq__memory *m, struct wq__entry *e, uint32_t id, int64
 	return true;
 }
 
-/* A key that was only remembered is about to have a state again. One that was left over never is. */
+/* A key that was only remembered is about to have a state again; one left over never is. */
 void wq__revive(struct wq__memory *m, struct wq__entry *e)
 {
 	assert(!(e->bits & WQ__CANCELLED));

@@ -279,7 +279,7 @@ int wq__mem_drain(void *state, int64_t deadline_ns, const wq_drain_options *opti
 	if (wq__drained(m) && !w.interrupted)
 		w.holds = 0;
 	rc = watch_linked(m, &w, deadline_ns);
-	/* The shutdown that has interrupted it may be at it yet: the report is about what follows. */
+	/* The shutdown that interrupted it may still be dropping keys: report what follows. */
 	if (rc == WQ_EINTERRUPTED)
 		finish_closing(m);
 	else
