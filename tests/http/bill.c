@@ -35,6 +35,43 @@ static void test_waiting_is_free(void **state)
 	assert_in_range(b.sum_ns, 0, 50 * WQ_MILLISECOND);
 }
 
+static int64_t own_time(void)
+{
+	struct timespec t;
+
+	IS(clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t), 0);
+	return t.tv_sec * WQ_SECOND + t.tv_nsec;
+}
+
+static void work(void)
+{
+	int64_t until = own_time() + WQ_MILLISECOND / 5;
+
+	while (own_time() < until)
+		;
+}
+
+/* Both pieces, and nothing else. */
+static void test_work_is_charged(void **state)
+{
+	struct wq__bill b;
+	int64_t own_ns;
+	long before;
+
+	(void)state;
+	do {
+		before = stops();
+		own_ns = -own_time();
+		wq__bill_open(&b);
+		work();
+		wq__bill_cut(&b);
+		work();
+		wq__bill_cut(&b);
+		own_ns += own_time();
+	} while (stops() != before);
+	assert_in_range(b.sum_ns, 2 * (WQ_MILLISECOND / 5), own_ns);
+}
+
 static atomic_bool ending;
 
 static void *compete(void *arg)
@@ -57,22 +94,6 @@ static void stay_on_one_cpu(void)
 	CPU_ZERO(&one);
 	CPU_SET(cpu, &one);
 	IS(sched_setaffinity(0, sizeof one, &one), 0);
-}
-
-static int64_t own_time(void)
-{
-	struct timespec t;
-
-	IS(clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t), 0);
-	return t.tv_sec * WQ_SECOND + t.tv_nsec;
-}
-
-static void work(void)
-{
-	int64_t until = own_time() + WQ_MILLISECOND / 5;
-
-	while (own_time() < until)
-		;
 }
 
 /* The time that another thread took is charged too, but for stops that hit a cut itself: those are few. */
@@ -105,6 +126,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_waiting_is_free),
+	    cmocka_unit_test(test_work_is_charged),
 	    cmocka_unit_test(test_being_stopped_is_not),
 	};
 
