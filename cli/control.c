@@ -22,6 +22,43 @@ enum { AT_ONCE = 64 };
 
 /* ---- letting in ---------------------------------------------------------- */
 
+/* Of all, or of the guests; NULL: nobody has been idle for long enough. */
+static struct conn *longest_idle(const struct run *r, bool guests)
+{
+	struct conn *idle = NULL;
+
+	for (struct conn *c = r->control->all; c; c = c->next)
+		if (conn_is_idle(c) && (c->guest || !guests) &&
+		    (!idle || c->active_ns <= idle->active_ns))
+			idle = c;
+	return idle && r->now_ns - idle->active_ns >= IDLE ? idle : NULL;
+}
+
+/*
+ * Who goes when there is no room: the one that has been idle for longest; if all are busy and
+ * somebody has waited to be accepted for a while, the one that came last of those that wait for the
+ * run. NULL: nobody yet.
+ */
+static struct conn *victim(const struct run *r)
+{
+	const struct control *ct = r->control;
+	struct conn *idle = longest_idle(r, false), *waits = NULL;
+
+	if (idle)
+		return idle;
+	for (struct conn *c = ct->all; c && !waits; c = c->next)
+		if (conn_is_waiting(c))
+			waits = c;
+	return r->now_ns - ct->wanted_ns >= IDLE ? waits : NULL;
+}
+
+static bool evict_guest(struct run *r)
+{
+	struct conn *c = longest_idle(r, true);
+
+	return c && conn_evict(c);
+}
+
 static void let_in(struct run *r, int fd)
 {
 	struct control *ct = r->control;
@@ -35,33 +72,12 @@ static void let_in(struct run *r, int fd)
 		if (!r->opt->quiet)
 			say("socket: user %ld was refused", c->user);
 	}
-	/* Others do not take all the room. */
+	/* Others do not take all the room; who is idle makes way for the next of them. */
 	ct->nguests += c->guest;
-	if (c->guest && ct->nguests > budget_connections(r) / 2)
+	if (c->guest && ct->nguests > budget_connections(r) / 2 && !evict_guest(r))
 		conn_refuse(c, "the run has no room for so many connections of other users: try "
 		               "again later");
 	conn_go(c);
-}
-
-/*
- * Who goes when there is no room: the one that has been idle for longest; if all are busy and
- * somebody has waited to be accepted for a while, the one that came last of those that wait for the
- * run. NULL: nobody yet.
- */
-static struct conn *victim(const struct run *r)
-{
-	const struct control *ct = r->control;
-	struct conn *idle = NULL, *waits = NULL;
-
-	for (struct conn *c = ct->all; c; c = c->next) {
-		if (conn_is_idle(c) && (!idle || c->active_ns <= idle->active_ns))
-			idle = c;
-		if (conn_is_waiting(c) && !waits)
-			waits = c;
-	}
-	if (idle && r->now_ns - idle->active_ns >= IDLE)
-		return idle;
-	return r->now_ns - ct->wanted_ns >= IDLE ? waits : NULL;
 }
 
 /* Is somebody at the door? */

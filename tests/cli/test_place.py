@@ -267,6 +267,11 @@ class Others(Served):
         self.addCleanup(crowd.communicate)
         self.assertIn(b"no room for so many connections of other users", crowd.stdout.readline())
         self.assertLessEqual(self.status()["connections"], 21)
+        # Nor does one of them take it from the others: who is idle makes way.
+        for _ in range(3):
+            self.until(lambda: self.wq("status", "-s", "./s", preexec_fn=be(OTHER + 1, MEMBER)).returncode == 0,
+                       "room for another guest")
+        self.assertLessEqual(self.status()["connections"], 21)
 
 
 if __name__ == "__main__":
