@@ -306,7 +306,7 @@ void wq__sample_end(struct wq__memory *m)
 
 /*
  * Let go of the lock in the midst of long work, for whoever waits for it. All long work
- * does it here, or in wq__walk_locked(). The caller counts as inside.
+ * does it here, or in wq__walk_locked() and wq__mem_add_many(). The caller counts as inside.
  */
 void wq__breathe(struct wq__memory *m)
 {
