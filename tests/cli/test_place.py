@@ -210,6 +210,16 @@ class Others(Served):
         self.ask("drain")
         self.assertEqual(self.ended(), 0)
 
+    def test_the_group_of_root(self):
+        """Its number is 0, and it is a group like others."""
+        for group in ("0", "root"):
+            self.opened(f"--socket-group={group}", preexec_fn=be(0, MEMBER))
+            st = os.stat(self.dir / "s")
+            self.assertEqual((stat.S_IMODE(st.st_mode), st.st_gid), (0o660, 0))
+            self.by(be(OTHER, MEMBER, 0), "add", "k")
+            self.ask("drain")
+            self.assertEqual(self.ended(), 0)
+
     def test_not_a_member(self):
         os.chmod(self.dir, 0o777)
         p = self.wq("run", "--socket=./s", f"--socket-group={GROUP}", "--", "true", preexec_fn=self.stranger)
