@@ -146,18 +146,22 @@ void keep_turn(struct run *r)
 
 /* ---- writing what is left ------------------------------------------------ */
 
-/* How many keys are in whole records. The head, which may be the first of them, is none. */
-static uint64_t keys_in(const struct run *r, const char *bytes, size_t n)
+static bool begins_with_head(const struct run *r, const char *bytes, size_t n)
 {
 	char delimiter = r->opt->delimiter;
 	const char *end = n > 0 ? memchr(bytes, delimiter, n) : NULL;
+
+	return end && r->keep->stated && record_is_head(bytes, (size_t)(end - bytes), delimiter);
+}
+
+/* How many keys are in whole records. The head, which may be the first of them, is none. */
+static uint64_t keys_in(const struct run *r, const char *bytes, size_t n)
+{
 	uint64_t m = 0;
 
 	for (size_t i = 0; i < n; i++)
-		m += bytes[i] == delimiter;
-	if (end && r->keep->stated && record_is_head(bytes, (size_t)(end - bytes), delimiter))
-		m--;
-	return m;
+		m += bytes[i] == r->opt->delimiter;
+	return m - begins_with_head(r, bytes, n);
 }
 
 /* How much of it is in the file, as whole records; what is there of the next one is cut off. */
@@ -382,6 +386,16 @@ static void save_more(struct run *r)
 	fsync(r->keep->file.fd);
 }
 
+/* What is printed is a file of its own: a run can read it as it is. */
+static void print_head(struct run *r)
+{
+	struct text head = {0};
+
+	record_write_head(&head, r->opt->delimiter);
+	print(r, head.bytes, head.n);
+	text_release(&head);
+}
+
 static void put_in_place(struct run *r)
 {
 	struct keep *k = r->keep;
@@ -400,6 +414,8 @@ static void put_in_place(struct run *r)
 	tell(r, r->opt->leftover, error, "keys", r->saved, r->left);
 	if (!named)
 		print_file(r);
+	else if (k->stated && !begins_with_head(r, k->unsaved.bytes, k->unsaved.n))
+		print_head(r);
 	print(r, k->unsaved.bytes, k->unsaved.n);
 }
 

@@ -106,6 +106,16 @@ class Full(Case):
         self.assertEqual((p.returncode, said[at + 1:at + 3]), (75, ["#wq-leftover-1", "@0\t0\tb"]))
         self.assertRegex(said[at + 3], r"^@\d+\.\d+\t1\ta$")
 
+    def test_the_printed_rest_has_a_head(self):
+        """What is printed can be given to a run as it is, also if the file has a head of its own."""
+        keys = [f"{i:0100}" for i in range(100)]
+        p = self.wq("run", "-j1", "-q", "--leftover=left", "--backoff=1h", "--", "sh", "-c", "kill $PPID; exit 1",
+                    input="\n".join(keys), preexec_fn=limit(5000))
+        _, *printed = p.stderr.decode().splitlines()
+        saved = (self.dir / "left").read_text().splitlines()
+        self.assertEqual((saved[0], printed[0]), ("#wq-leftover-1", "#wq-leftover-1"))
+        self.assertEqual(sorted(line.split("\t")[2] for line in saved[1:] + printed[1:]), keys)
+
     def begin_holding(self, path, keys):
         self.fifo("go")
         p = self.start("run", "-j1", "-q", "--leftover", str(path), "--", "sh", "-c", ": >up; read x <go")
