@@ -107,8 +107,8 @@ static wq__cold int amid_burst(struct wq__memory *m, const struct wq__entry *e, 
 
 	if (due && !m->order.touch)
 		return WQ_MERGED;
-	/* Reminders that merge with their keys may make room. */
-	if (!due && (e || !wq__full(m)))
+	/* Reminders that merge with their keys may make room, for one that is only remembered, too. */
+	if (!due && ((e && !wq__entry_absent(e)) || !wq__full(m)))
 		return WQ_OK;
 	wq__promote_all(m);
 	*when = wq__tick(m);

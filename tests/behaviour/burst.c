@@ -273,18 +273,27 @@ static void D4_add_amid_a_burst_merges_with_a_due_reminder(void **state)
 /* [BOUND] A reminder that is due has merged with its key, and counts no more. */
 static void D4_a_due_reminder_amid_a_burst_makes_room(void **state)
 {
-	struct fixture f;
-
 	(void)state;
-	fixture_open(&f, &(wq_options){.max_keys = BURST + 2});
-	add_burst(&f);
-	IS(wq_add_str(f.q, "key"), WQ_QUEUED);
-	IS(add_reminder(f.q, "key", START_NS + BURST), WQ_WAITING);
-	IS(wq_add_str(f.q, "new"), WQ_EFULL);
-	wq_manual_clock_advance(f.mc, WQ_SECOND);
-	IS(wq_add_str(f.q, "new"), WQ_QUEUED);
-	IS(wq_add_str(f.q, "more"), WQ_EFULL);
-	fixture_close(&f, BURST + 2);
+	for (int remembered = 0; remembered < 2; remembered++) {
+		struct fixture f;
+		wq_item it;
+
+		fixture_open(&f, &(wq_options){.max_keys = BURST + 2});
+		if (remembered) {
+			IS(wq_add_str(f.q, "new"), WQ_QUEUED);
+			get_is(f.q, &it, "new");
+			IS(wq_set_failures(f.q, "new", 3, 1), WQ_OK);
+			IS(wq_done(f.q, &it), WQ_OK);
+		}
+		add_burst(&f);
+		IS(wq_add_str(f.q, "key"), WQ_QUEUED);
+		IS(add_reminder(f.q, "key", START_NS + BURST), WQ_WAITING);
+		IS(wq_add_str(f.q, "new"), WQ_EFULL);
+		wq_manual_clock_advance(f.mc, WQ_SECOND);
+		IS(wq_add_str(f.q, "new"), WQ_QUEUED);
+		IS(wq_add_str(f.q, "more"), WQ_EFULL);
+		fixture_close(&f, BURST + 2);
+	}
 }
 
 /* D4: a key in line takes its due reminder along, wherever in the burst that stands. */
