@@ -351,7 +351,7 @@ WQ_API int wq_set_failures(wq *q, const void *key, size_t len, uint32_t failures
  *
  * Returns WQ_MOVED, or WQ_ENOTFOUND: it does not wait; WQ_EINVAL (also for
  * due_ns < 0), WQ_ETOOLONG, WQ_ENOMEM: it keeps its time; or WQ_ESHUTDOWN: a shutdown or
- * drain is about to drop it.
+ * drain is about to drop it, or a drain that waited for all but WQ_NEVER is over.
  */
 WQ_API int wq_reschedule(wq *q, const void *key, size_t len, int64_t due_ns);
 

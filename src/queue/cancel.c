@@ -150,8 +150,8 @@ int wq__mem_reschedule(void *state, const void *key, size_t len, int64_t due_ns)
 	id = wq__find(m, hash, key, len);
 	if (!id || !(wq__entry_at(m, id)->bits & WQ_STATE_WAITING))
 		id = wq__find_copy(m, hash, key, len, WQ__REMINDER);
-	/* A queue that is closing drops what still waits; nobody may be left to take it. */
-	if (id && m->flags & WQ__CUT)
+	/* What still waits is dropped, or the drain that waited is over: nobody may be left to take it. */
+	if (id && (m->flags & WQ__CUT || (m->flags & WQ__PATIENT && wq__drained(m))))
 		rc = WQ_ESHUTDOWN;
 	else if (id)
 		rc = wq__rewait(m, wq__entry_at(m, id), (uint64_t)hash << 32 | id, due_ns,

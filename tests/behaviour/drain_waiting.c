@@ -383,6 +383,31 @@ static void D6_wait_follows_a_reschedule(void **state)
 	report_is(&p.report, 0, 0, 0, 0);
 }
 
+/* A queue that is shut stays so: its Gets have left, and nobody would take the key. */
+static void D6_a_drain_that_has_ended_is_over(void **state)
+{
+	struct fixture *f = *state;
+	wq_report r;
+	wq_item it;
+
+	IS(wq_add_at(f->q, "k", 1, WQ_NEVER), WQ_WAITING);
+	IS(remind(f->q, "r", 50), WQ_WAITING);
+	IS(drain(f->q, 0, WQ_WAITING_WAIT, &r), WQ_ETIMEDOUT);
+	/* It waits for "r" yet. */
+	IS(wq_reschedule(f->q, "k", 1, START_NS + 50), WQ_MOVED);
+	IS(wq_reschedule(f->q, "k", 1, WQ_NEVER), WQ_MOVED);
+	IS(wq_reschedule(f->q, "r", 1, WQ_NEVER), WQ_MOVED);
+	IS(drain(f->q, 0, WQ_WAITING_WAIT, &r), WQ_OK);
+	report_is(&r, 0, 0, 2, 0);
+	IS(wq_get_until(f->q, &it, WQ_NOWAIT), WQ_ESHUTDOWN);
+	IS(wq_reschedule(f->q, "k", 1, START_NS), WQ_ESHUTDOWN);
+	IS(wq_reschedule(f->q, "r", 1, WQ_NEVER), WQ_ESHUTDOWN);
+	IS(wq_reschedule(f->q, "none", 4, START_NS), WQ_ENOTFOUND);
+	IS(wq_len(f->q), 0);
+	IS(drain(f->q, 0, WQ_WAITING_WAIT, &r), WQ_OK);
+	report_is(&r, 0, 0, 2, 0);
+}
+
 /* ---- several ---------------------------------------------------------------------- */
 
 static void Q9_the_first_drain_decides(void **state)
@@ -503,6 +528,7 @@ int main(void)
 	    WITH_FIXTURE(D6_wait_times_out_and_lists_what_waits),
 	    WITH_FIXTURE(D6_wait_times_out_and_counts_what_is_due),
 	    WITH_FIXTURE(D6_wait_follows_a_reschedule),
+	    WITH_FIXTURE(D6_a_drain_that_has_ended_is_over),
 	    cmocka_unit_test(Q9_the_first_drain_decides),
 	    WITH_FIXTURE(Q9_many_patient_drains_all_return),
 	    WITH_FIXTURE(Q8_shutdown_after_a_patient_drain_drops),

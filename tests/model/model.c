@@ -298,6 +298,8 @@ int model_reschedule(struct model *m, int key, int64_t due_ns)
 
 	if (copy->due_ns == 0)
 		return WQ_ENOTFOUND;
+	if (m->shut && model_finished(m))
+		return WQ_ESHUTDOWN;
 	copy->latest_ns = 0;
 	if (due_ns != copy->due_ns)
 		move(m, key, copy, due_ns);
