@@ -1,6 +1,7 @@
 """Failures, and how fast: retries, times between them, dead keys, rates, time-outs."""
 import json
 import re
+import signal
 import time
 
 import rig
@@ -8,6 +9,11 @@ from rig import Case, main
 
 # Fails until the attempt that the key names.
 UNTIL = ("sh", "-c", 'echo "$1 {#}"; [ {#} -ge "$1" ]', "sh", "{}")
+
+
+def deaf():
+    """For preexec_fn: SIGTERM is ignored, by the run and by its commands."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
 
 
 class Failing(Case):
@@ -290,38 +296,46 @@ class Rate(Failing):
 
 
 class Timeout(Failing):
-    def timed_out(self, command, *args, signal, retries=1):
+    def timed_out(self, command, *args, by, retries=1, **kwargs):
         p = self.wq("run", "--timeout=30ms", "--backoff=1ms", f"--retries={retries}", "--log=log", *args, "--",
-                    "sh", "-c", command, input="a\n")
+                    "sh", "-c", command, input="a\n", **kwargs)
         log = self.log()
         (self.dir / "log").unlink()
         self.assertEqual(p.returncode, 123, p.stderr)
-        self.assertEqual([(a["timed_out"], a.get("signal", -a["exit"] if a["exit"] is not None else None))
-                          for a in log], [(True, signal)] * (retries + 1))
+        self.assertEqual([(a["timed_out"], a["signal"]) for a in log], [(True, by)] * (retries + 1))
         for a in log:
             self.assertGreaterEqual(a["run_s"], 0.03)
         return p.stderr.decode()
 
+    def trapped(self, status):
+        """The outcome of the first attempt that has its trap in time, and exits with that."""
+        p = self.start("run", "--timeout=30ms", "--retries=forever", "--backoff=1ms", "--log=log", "--",
+                       "sh", "-c", f"trap 'exit {status}' TERM; while :; do sleep .01; done")
+        self.give(p, "a")
+        first = self.until(lambda: next((a for a in self.log() if a["exit"] == status), None), "such an end")
+        self.assertTrue(first["timed_out"])
+        return first["outcome"]
+
     def test_it_is_terminated_and_tried_again(self):
-        said = self.timed_out("exec sleep 600", signal=15)
+        said = self.timed_out("exec sleep 600", by=15)
         self.assertEqual(said, "wq: a: timed out in attempt 2, and is dead\n")
 
     def test_verbose(self):
-        said = self.timed_out("exec sleep 600", "-v", signal=15, retries=0)
+        said = self.timed_out("exec sleep 600", "-v", by=15, retries=0)
         self.assertEqual(said, "wq: a: timed out in attempt 1, and is dead\n")
 
     def test_who_ends_well_afterwards_has_failed_yet(self):
-        self.timed_out("trap 'exit 0' TERM; while :; do sleep .01; done", signal=0)
+        self.assertEqual(self.trapped(0), "retry")
 
     def test_all_of_its_group(self):
-        self.timed_out("sleep 600 & sleep 600 | sleep 600", signal=15)
+        self.timed_out("sleep 600 & sleep 600 | sleep 600", by=15)
 
     def test_who_is_stopped(self):
-        self.timed_out("kill -STOP $$", signal=15)
+        self.timed_out("kill -STOP $$", by=15)
 
     def test_who_does_not_listen_is_killed(self):
         for after in ("10ms", "0"):
-            self.timed_out("trap '' TERM; while :; do sleep .01; done", f"--kill-after={after}", signal=9)
+            self.timed_out("exec sleep 600", f"--kill-after={after}", by=9, preexec_fn=deaf)
 
     def test_not_killed_before_that(self):
         self.fifo("go")
@@ -346,7 +360,7 @@ class Timeout(Failing):
         self.assertEqual(p.returncode, 0)
 
     def test_100_after_the_time_is_for_good(self):
-        self.timed_out("trap 'exit 100' TERM; while :; do sleep .01; done", signal=-100, retries=0)
+        self.assertEqual(self.trapped(100), "dead")
 
 
 class LeftBehind(Failing):
