@@ -13,6 +13,8 @@ import resource
 import shutil
 import signal
 import subprocess
+import sys
+import termios
 
 import rig
 from rig import Case, main
@@ -165,6 +167,23 @@ class Full(Case):
         self.assertEqual(read[:saved] + printed, keys[1:])
 
 
+    def test_a_slow_reader(self):
+        """A pipe that is full is waited for, for as long as --grace."""
+        self.fifo("pipe")
+        reader = os.open(self.dir / "pipe", os.O_RDONLY | os.O_NONBLOCK)
+        self.addCleanup(os.close, reader)
+        keys = [f"{i:0100}" for i in range(3000)]
+        (self.dir / "keys").write_text("\n".join(keys))
+        p = self.start("run", "-j1", "-q", "-a", "keys", "--grace=1h", "--leftover=pipe", "--", "sh", "-c", "kill $PPID")
+        self.until(lambda: fcntl.ioctl(reader, termios.FIONREAD, b"0000") == (65536).to_bytes(4, sys.byteorder), "a full pipe")
+        os.set_blocking(reader, True)
+        text = b""
+        while piece := os.read(reader, 10000):
+            text += piece
+        self.assertEqual((p.wait(rig.PATIENCE), p.stderr.read()), (75, b""))
+        self.assertEqual([k.decode() for k, _, _ in rig.leftover(text)], keys[1:])
+
+
 class Appended(Case):
     """--dead and --log."""
 
@@ -229,6 +248,22 @@ class Appended(Case):
                          25 - (1 << 20) // 60001)
         self.assertEqual(sorted(line for line in text if line.isdigit()), keys)
         self.assertEqual(self.read("dead"), b"")
+
+    def test_a_key_that_was_printed_and_is_done_at_last(self):
+        """No key is dead in the end; that one could not be saved is trouble all the same."""
+        keys = [f"{i:060000}" for i in range(1 + (1 << 20) // 60001)]
+        p = self.start("run", "-j1", "-q", "--socket=./s", "-a-", "--dead=dead", "--", "sh", "-c", "[ -e ok ] || exit 100",
+                       preexec_fn=limit(100))
+        self.give(p, *keys)
+        self.until(lambda: p.stderr.readline().endswith(b"this key could not be saved, and is printed below\n"))
+        self.relieve(p)
+        (self.dir / "ok").touch()
+        for key in keys:
+            self.assertEqual(self.wq("retry", "-s./s", key).returncode, 0)
+        self.assertEqual(self.wq("drain", "-s./s").returncode, 0)
+        p.stderr.read()
+        self.assertEqual(p.wait(rig.PATIENCE), 1)
+        self.assertEqual(self.lines("dead"), keys[:-1])
 
     def test_the_log_goes_on(self):
         p = self.run_dying(2000, "--log=log")
@@ -380,6 +415,13 @@ class Appended(Case):
             p = self.wq("run", f"--{option}=pipe", "--", "touch", "x", input="a\n")
             self.assertEqual((p.returncode, p.stderr), (1, b"wq: pipe: nobody reads from this pipe\n"), option)
         self.assertEqual(os.listdir(self.dir), ["pipe"])
+
+    def test_results_are_files_that_wait(self):
+        """A command that writes to a pipe there must not meet EAGAIN."""
+        p = self.wq("run", "--results=res", "--", "sh", "-c", "cat /proc/self/fdinfo/1 /proc/self/fdinfo/2", input="a\n")
+        self.assertEqual(p.returncode, 0, p.stderr)
+        flags = [int(line.split()[1], 8) for line in self.lines("res/a/stdout") if line.startswith("flags:")]
+        self.assertEqual([f & os.O_NONBLOCK for f in flags], [0, 0])
 
     def test_results_into_a_pipe_without_a_reader(self):
         (self.dir / "res" / "a").mkdir(parents=True)
