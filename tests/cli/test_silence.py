@@ -39,12 +39,15 @@ class Silence(Served):
         (self.dir / "s").rename(self.dir / "first")
         self.addCleanup(self.end, self.run_)
         self.halted()
+        endless = self.begin("status", "--timeout=0")
         clients = [(args, self.begin(*args)) for args in COMMANDS]
         for args, p in clients:
             status, said = self.finish(p)
             self.assertEqual(status, 75, args)
             self.assertRegex(said.split("\n")[0], SILENT.format("3.0s" if args == ["top"] else "10s"), args)
         self.assertEqual([p.poll() for p in patient], [None] * 4)
+        self.go_on()
+        self.assertEqual(self.finish(endless), (0, ""))
 
     def test_no_limit(self):
         self.halted()
