@@ -5,6 +5,7 @@
 #include "support/support.h"
 
 #include <inttypes.h>
+#include <malloc.h>
 #include <poll.h>
 
 #include "http/listings.h"
@@ -14,6 +15,17 @@ enum { ASKED = 200, MANY_KEYS = 1000 };
 static wq_registry *registry;
 static struct wq__listings ls;
 static int64_t now_ns;
+
+static bool starving; /* nothing is left for what a walk has brought */
+static _Thread_local bool starved;
+
+void *__wrap_calloc(size_t n, size_t size);
+void *__real_calloc(size_t n, size_t size);
+
+void *__wrap_calloc(size_t n, size_t size)
+{
+	return starved ? NULL : __real_calloc(n, size);
+}
 
 static int setup(void **state)
 {
@@ -61,7 +73,9 @@ static unsigned ask(const char *name, const char *match, unsigned limit)
 		if (!a.wait)
 			break;
 		IS(poll(&done, 1, -1), 1);
+		starved = starving;
 		assert_true(wq__listings_collect(&ls, ++now_ns));
+		starved = false;
 	}
 	answer_free(&a);
 	return a.code;
@@ -105,12 +119,8 @@ static void test_so_many(void **state)
 }
 
 /* Long keys of bytes that are written as six each, a megabyte and more for a list. */
-static void test_so_large(void **state)
+static void add_many(wq *q)
 {
-	wq *q = named("q");
-	size_t most = 0;
-
-	(void)state;
 	for (int i = 0; i < MANY_KEYS; i++) {
 		char key[200];
 
@@ -118,6 +128,15 @@ static void test_so_large(void **state)
 		memcpy(key, &i, sizeof i);
 		IS(wq_add(q, key, sizeof key), WQ_QUEUED);
 	}
+}
+
+static void test_so_large(void **state)
+{
+	wq *q = named("q");
+	size_t most = 0;
+
+	(void)state;
+	add_many(q);
 	for (int i = 0; i < 30; i++) {
 		char match[] = {'\1', '\1', '\1', '\0', '\0'};
 
@@ -184,11 +203,41 @@ static void test_ration(void **state)
 	wq__ration_release(&r);
 }
 
+static size_t allocated(void)
+{
+	struct mallinfo2 m = mallinfo2();
+
+	return m.uordblks + m.hblkhd;
+}
+
+/* What a walk has brought is freed if it cannot be kept. */
+static void test_without_memory(void **state)
+{
+	wq *q = named("q");
+	size_t before = 0;
+
+	(void)state;
+	add_many(q);
+	starving = true;
+	for (int i = 0; i < 20; i++) {
+		IS(ask("q", "", MANY_KEYS), MHD_HTTP_SERVICE_UNAVAILABLE);
+		now_ns += WQ_HOUR;
+		if (i == 0)
+			before = allocated();
+	}
+	starving = false;
+	assert_in_range(allocated(), 0, before + (4 << 20));
+	assert_int_equal(ls.n, 0);
+	IS(ask("q", "", MANY_KEYS), MHD_HTTP_OK);
+	wq_free(q);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test_setup_teardown(test_so_many, setup, teardown),
 	    cmocka_unit_test_setup_teardown(test_so_large, setup, teardown),
+	    cmocka_unit_test_setup_teardown(test_without_memory, setup, teardown),
 	    cmocka_unit_test_setup_teardown(test_debts, setup, teardown),
 	    cmocka_unit_test(test_ration),
 	};
