@@ -401,19 +401,20 @@ static int64_t ask_about_cpus(cpu_set_t *set)
 /* In a process of its own, in which a thread bound to one CPU makes the first lock. */
 static int bound_to_one_cpu(void)
 {
-	cpu_set_t all, first_cpu;
+	cpu_set_t all, last_cpu;
 	wq__lock l;
 
 	if (sched_getaffinity(0, sizeof all, &all) != 0 || CPU_COUNT(&all) < 2)
 		return 77;
-	CPU_ZERO(&first_cpu);
-	for (size_t cpu = 0; CPU_COUNT(&first_cpu) == 0; cpu++)
+	CPU_ZERO(&last_cpu);
+	/* Not the first, whose number is what a variable is that nobody has set. */
+	for (size_t cpu = CPU_SETSIZE; cpu-- > 0 && CPU_COUNT(&last_cpu) == 0;)
 		if (CPU_ISSET(cpu, &all))
-			CPU_SET(cpu, &first_cpu);
-	if (is_there_one_cpu(&first_cpu) < 0)
+			CPU_SET(cpu, &last_cpu);
+	if (is_there_one_cpu(&last_cpu) < 0)
 		return 77;
 	wq__lock_init(&l);
-	if (is_there_one_cpu(NULL) != 1 || ask_about_cpus(&first_cpu) != 1)
+	if (is_there_one_cpu(NULL) != 1 || ask_about_cpus(&last_cpu) != 1)
 		return 1; /* polling would keep the others from running */
 	if (ask_about_cpus(&all) != 0)
 		return 2; /* that one may run beside them */
