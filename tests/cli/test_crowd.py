@@ -73,6 +73,31 @@ class Crowd(Served):
         self.ask("resume")
         self.assertEqual([c.recv(100) for c in conns], [b"1:.,"] * 39)
 
+    def test_who_gives_keys_does_not_wait(self):
+        """It stays, though it came last: one of those that wait goes."""
+        self.narrow()
+        self.ask("pause")
+        self.ask("add", "k")
+        waits = []
+        for _ in range(39):
+            waits.append(self.connect())
+            waits[-1].sendall(b"\0" + frame("await", "k") + frame("wait"))
+            self.assertEqual([waits[-1].recv(4) for _ in range(2)], [b"1:.,", b"1::,"])
+        gives, given = self.connect(), []
+
+        def give():
+            gives.sendall(b"%d\n" % len(given))
+            given.append(1)
+            return True
+
+        give()
+        p = self.begin("status", "--json")
+        self.until(lambda: give() and p.poll() is not None)
+        self.assertEqual(self.finish(p)[0], 0)
+        self.assertIn(b"!75 the run has no room", waits.pop().recv(100))
+        give()
+        self.until_status(given=1 + len(given))
+
     def test_full(self):
         """Connections that wait for room in the queue: orders are answered, and what is not taken is told."""
         self.narrow("--max-queue", "1")
