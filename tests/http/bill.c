@@ -119,7 +119,8 @@ static void test_being_stopped_is_not(void **state)
 	own_ns += own_time();
 	atomic_store(&ending, true);
 	pthread_join(other, NULL);
-	assert_in_range(b.sum_ns, own_ns + (clock_ns - own_ns) / 2, clock_ns);
+	/* The two clocks are not read in the same instant: a stop in between may count twice. */
+	assert_in_range(b.sum_ns, own_ns + (clock_ns - own_ns) / 2, clock_ns + clock_ns / 10);
 }
 
 int main(void)
