@@ -116,9 +116,14 @@ class Case(unittest.TestCase):
         return str(self.dir / name)
 
     def let(self, name):
-        """Lets the command go on that reads from that fifo."""
-        with open(self.dir / name, "w", encoding="ascii") as f:
-            f.write("go\n")
+        """Lets the command go on that reads from that fifo, and no later one."""
+        path = self.dir / name
+        fd = os.open(path, os.O_WRONLY)
+        # The next command waits at a new fifo. At this one it could find the end of what is written.
+        os.mkfifo(f"{path}.next")
+        os.rename(f"{path}.next", path)
+        os.write(fd, b"go\n")
+        os.close(fd)
 
     def script(self, name, text):
         """An executable shell script; its path."""
