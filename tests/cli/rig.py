@@ -5,6 +5,7 @@
 A test waits for what it wants to see (a line, a file, an end), never for a time. PATIENCE is how long
 that may take before it counts as a failure; it is never waited out by a test that passes.
 """
+import json
 import os
 import random
 import shutil
@@ -162,6 +163,12 @@ class Case(unittest.TestCase):
         """The keys of a leftover file."""
         path = self.dir / name
         return [k.decode(errors="surrogateescape") for k, _, _ in leftover(path.read_bytes())] if path.exists() else []
+
+    def log(self, name="log"):
+        """The attempts so far. A long line may be seen before all of it is written: it is not there yet."""
+        path = self.dir / name
+        text = path.read_bytes() if path.exists() else b""
+        return [json.loads(line) for line in text[:text.rfind(b"\n") + 1].splitlines()]
 
     def lines(self, name):
         path = self.dir / name

@@ -37,9 +37,6 @@ class Faults(Case):
         self.until(seen, f"the message with {word}")
         os.set_blocking(p.stderr.fileno(), True)
 
-    def log(self):
-        return [json.loads(line) for line in self.lines("log")]
-
 
 class Output(Faults):
     def test_a_reader_that_goes(self):

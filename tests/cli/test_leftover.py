@@ -1,5 +1,4 @@
 """What a leftover file says beside the keys: when they are due, and how often they have failed."""
-import json
 import re
 import resource
 import signal
@@ -13,9 +12,6 @@ HEAD = b"#wq-leftover-1"
 
 
 class State(Served):
-    def log(self):
-        return [json.loads(line) for line in self.lines("log")]
-
     def records(self, name="left", end=b"\n"):
         return leftover((self.dir / name).read_bytes(), end)
 

@@ -1,5 +1,4 @@
 """Failures, and how fast: retries, times between them, dead keys, rates, time-outs."""
-import json
 import re
 import signal
 import time
@@ -17,12 +16,9 @@ def deaf():
 
 
 class Failing(Case):
-    def log(self):
-        return [json.loads(line) for line in self.lines("log")]
-
     def until_log(self, n):
         """Waits until so many attempts are over."""
-        return self.until(lambda: len(self.lines("log")) >= n and self.log(), f"attempt {n}")
+        return self.until(lambda: len(self.log()) >= n and self.log(), f"attempt {n}")
 
 
 class Retries(Failing):
