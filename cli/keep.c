@@ -227,8 +227,8 @@ static void keep_key(struct run *r, const char *key, size_t len)
 /* ---- in their order ------------------------------------------------------ */
 
 /*
- * The walk knows no order: keys are gathered first, in memory that is asked for at once. If there is
- * none, they are written as they come: in no order, but they are there.
+ * The walk knows no order: keys are gathered first, in memory that is asked for at once. If there
+ * is none, they are written as they come: in no order, but they are there.
  */
 struct gathered {
 	struct run *run;
