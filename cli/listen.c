@@ -125,7 +125,7 @@ static bool give_group(const struct sockaddr_un *to, gid_t gid)
 
 /*
  * It is made for its user alone, and gets its group before its mode: the kernel checks the file
- * first and only then whether somebody listens, so who passes the first check too early would get in.
+ * first and whether somebody listens afterwards: a client that is early would get in.
  */
 static int bind_for(const struct sockaddr_un *to, unsigned mode, int64_t gid)
 {

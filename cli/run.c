@@ -206,7 +206,7 @@ static int verdict(const struct run *r)
 	return r->trouble ? EXIT_TROUBLE : EXIT_OK;
 }
 
-/* Readers are waited for; once we were asked to stop, for --grace, and not if we are asked again. */
+/* Waits for readers; after a request to stop for --grace only, after a second one not at all. */
 static void last_output(struct run *r, int64_t since, int begin)
 {
 	while (!stream_idle(&r->out) || !stream_idle(&r->err) || append_waits(&r->log) ||
