@@ -28,6 +28,19 @@ def is_sanitized():
     return b"__asan_init" in Path(program).read_bytes()
 
 
+def is_there(pid):
+    """Does the process run? One that is dead, but not waited for, does not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] not in "ZX"
+    except (FileNotFoundError, ProcessLookupError):  # it may go between opening and reading
+        return False
+
+
+def deaf():
+    """For preexec_fn: SIGTERM is ignored, by the run and by its commands."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+
+
 def leftover(data, end=b"\n"):
     """What a leftover file says, in its order: (key, due, failures)."""
     lines = data.split(end)

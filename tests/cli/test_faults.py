@@ -16,14 +16,6 @@ from rig import Case, main
 MIB = 1 << 20
 
 
-def is_there(pid):
-    """Does the process run? One that is dead, but not waited for, does not."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] not in "ZX"
-    except FileNotFoundError:
-        return False
-
-
 class Faults(Case):
     def said(self, p, word):
         """Waits for a message with that word; what was said with it and before it is taken."""
@@ -276,8 +268,9 @@ class Disk(Faults):
 
 class Commands(Faults):
     def test_one_that_ignores_the_end(self):
-        p = self.wq("run", "--timeout", "20ms", "--kill-after", "20ms", "--retries", "0", "--log", "log", "--", "sh",
-                    "-c", "trap '' TERM; exec sleep 1000", input="a\n")
+        # From the start: with a trap of its own it could be ended before it has that.
+        p = self.wq("run", "--timeout", "20ms", "--kill-after", "20ms", "--retries", "0", "--log", "log", "--",
+                    "sh", "-c", "exec sleep 1000", input="a\n", preexec_fn=rig.deaf)
         self.assertEqual(p.returncode, 123)
         self.assertIn(b"a: timed out in attempt 1, and is dead", p.stderr)
         log, = self.log()
@@ -307,13 +300,13 @@ class Commands(Faults):
     def test_grandchildren_end_with_the_command(self):
         p = self.wq("run", "--", "sh", "-c", "sleep 1000 & echo $!", input="a\n")
         self.assertEqual((p.returncode, p.stderr), (0, b""))
-        self.assertFalse(is_there(int(p.stdout)))
+        self.assertFalse(rig.is_there(int(p.stdout)))
 
     def test_grandchildren_that_ignore_it_are_killed(self):
         p = self.wq("run", "--kill-after", "20ms", "--", "sh", "-c", "(trap '' TERM; : >up; exec sleep 1000) & echo $!;"
                     "while [ ! -e up ]; do :; done", input="a\n")
         self.assertEqual((p.returncode, p.stderr), (0, b"wq: a: what the command left behind is killed\n"))
-        self.assertFalse(is_there(int(p.stdout)))
+        self.assertFalse(rig.is_there(int(p.stdout)))
 
     def test_the_key_is_held_until_they_are_gone(self):
         """Given again meanwhile, it does not run beside what its first command left."""
@@ -340,7 +333,7 @@ class Commands(Faults):
         pid = int(self.lines("pid")[0])
         try:
             self.assertEqual((p.returncode, p.stdout, p.stderr), (0, b"started\n", b""))
-            self.assertTrue(is_there(pid))
+            self.assertTrue(rig.is_there(pid))
         finally:
             os.kill(pid, signal.SIGKILL)
 

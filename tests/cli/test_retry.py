@@ -1,18 +1,13 @@
 """Failures, and how fast: retries, times between them, dead keys, rates, time-outs."""
 import re
-import signal
 import time
 
 import rig
 from rig import Case, main
+from served import Served
 
 # Fails until the attempt that the key names.
 UNTIL = ("sh", "-c", 'echo "$1 {#}"; [ {#} -ge "$1" ]', "sh", "{}")
-
-
-def deaf():
-    """For preexec_fn: SIGTERM is ignored, by the run and by its commands."""
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
 
 
 class Failing(Case):
@@ -199,60 +194,66 @@ class GivenAgain(Failing):
         self.assertIn("1 to do = 1 done", err)
 
 
-class Backoff(Failing):
-    SLACK = 0.001  # for a clock that is put right
+class Backoff(Served):
+    """How long a key waits for its next attempt: `wq ls` shows it. In hours, so that the test's own time is nothing."""
+    HOURS = 3600
+    OWN = 10  # hours, and more than a test may take
 
-    def run_failing(self, *args, keys="a\n"):
-        """Seconds between the attempts, by key, as the commands see it: no shorter than they are."""
-        p = self.wq("run", "-j12", *args, "--", "sh", "-c", "echo {} $(date +%s%N); exit 1", input=keys)
-        self.assertEqual(p.returncode, 123, p.stderr)
-        times = {}
-        for line in p.stdout.decode().splitlines():
-            times.setdefault(line.split()[0], []).append(int(line.split()[1]) / 1e9)
-        return {key: [two - one for one, two in zip(t, t[1:])] for key, t in times.items()}
+    def hours(self, *args, attempts=1, keys=("a",)):
+        """After each attempt, how long the keys have to wait yet: a list for each attempt."""
+        self.serve("--retries=forever", *args, command=("false",))
+        self.ask("add", *keys)
+        seen = []
+        for n in range(1, attempts + 1):
+            self.until_status(failed=n * len(keys), waiting=len(keys))
+            seen.append([k["due_s"] / self.HOURS for k in self.ls()])
+            if n < attempts:
+                self.ask("retry", *keys)
+        self.run_.kill()
+        self.ended()
+        return seen
+
+    def check(self, waits, least, most):
+        self.assertGreater(min(waits), least - self.OWN)
+        self.assertLessEqual(max(waits), most)
 
     def test_twice_as_long_each_time_up_to_the_end(self):
-        waits = self.run_failing("--backoff=20ms..80ms", "--retries=4")["a"]
-        self.assertEqual(len(waits), 4)
-        for wait, least in zip(waits, (0.02, 0.04, 0.08, 0.08)):
-            self.assertGreaterEqual(wait, least - self.SLACK)
-
-    def test_the_end_bounds_it(self):
-        # 1 ms doubled 15 times is half a minute.
-        began = time.monotonic()
-        self.run_failing("--backoff=1ms..2ms", "--retries=15")
-        self.assertLess(time.monotonic() - began, 20)
+        wanted = [100, 200, 400] + [500] * 6
+        for seen, hours in zip(self.hours("--backoff=100h..500h", attempts=len(wanted)), wanted):
+            self.check(seen, hours, hours)
 
     def test_a_single_time_is_both_ends(self):
-        waits = self.run_failing("--backoff=30ms", "--retries=3")["a"]
-        self.assertGreaterEqual(min(waits), 0.03 - self.SLACK)
-        began = time.monotonic()
-        self.run_failing("--backoff=1ms", "--retries=15")
-        self.assertLess(time.monotonic() - began, 20)
-
-    def test_a_second_unless_told(self):
-        self.assertGreaterEqual(self.run_failing("--retries=1")["a"][0], 1 - self.SLACK)
+        for seen in self.hours("--backoff=100h", attempts=4):
+            self.check(seen, 100, 100)
 
     def test_jitter(self):
-        keys = "".join(f"{i}\n" for i in range(12))
-        least = {}
-        for kind in ("none", "equal", "full"):
-            waits = self.run_failing("--backoff=200ms", "--retries=1", f"--jitter={kind}", keys=keys)
-            least[kind] = min(w[0] for w in waits.values())
-        self.assertGreaterEqual(least["none"], 0.2 - self.SLACK)
-        self.assertGreaterEqual(least["equal"], 0.1 - self.SLACK)
-        # Twelve keys all in the last quarter of their time: once in 16 million runs.
-        self.assertLess(least["equal"], 0.2 - self.SLACK)
-        self.assertLess(least["full"], 0.15)
-
-    def test_jitter_without_a_kind_is_full(self):
-        keys = "".join(f"{i}\n" for i in range(12))
-        waits = self.run_failing("--backoff=200ms", "--retries=1", "--jitter", keys=keys)
-        self.assertLess(min(w[0] for w in waits.values()), 0.15)
+        # Forty keys of which none waits for less than 90 of 200 hours: once in 24,000 million runs.
+        keys = [str(i) for i in range(40)]
+        for jitter, least, below in (("=none", 200, None), ("=equal", 100, 190), ("=full", 0, 90), ("", 0, 90)):
+            with self.subTest(jitter=jitter):
+                waits, = self.hours("--backoff=200h", f"--jitter{jitter}", keys=keys)
+                self.check(waits, least, 200)
+                if below:
+                    self.assertLess(min(waits), below)
 
     def test_decorrelated_jitter(self):
-        waits = self.run_failing("--backoff=10ms..1s", "--retries=3", "--jitter=decorrelated", keys="a\nb\n")
-        self.assertGreaterEqual(min(min(w) for w in waits.values()), 0.01 - self.SLACK)
+        keys = [str(i) for i in range(10)]
+        first, *others = self.hours("--backoff=100h..5000h", "--jitter=decorrelated", attempts=3, keys=keys)
+        self.check(first, 100, 300)
+        for waits in others:
+            self.check(waits, 100, 5000)
+
+    def takes(self, seconds, *args):
+        """It is waited for as long as that: a run takes no less."""
+        began = time.monotonic()
+        self.assertEqual(self.wq("run", *args, "--", "false", input="a\n").returncode, 123)
+        self.assertGreaterEqual(time.monotonic() - began, seconds)
+
+    def test_the_time_passes(self):
+        self.takes(0.02 + 0.04 + 0.08 + 0.08, "--backoff=20ms..80ms", "--retries=4")
+
+    def test_a_second_unless_told(self):
+        self.takes(1, "--retries=1")
 
 
 class Rate(Failing):
@@ -288,7 +289,8 @@ class Rate(Failing):
 
     def test_retries_are_starts_too(self):
         self.stopped_after(2, ["false"], "--rate=1/h", "--burst=2", "--backoff=1ms", keys="a")
-        self.assertEqual(rig.leftover((self.dir / "left").read_bytes()), [(b"a", 0, 2)])
+        (key, _, failures), = rig.leftover((self.dir / "left").read_bytes())
+        self.assertEqual((key, failures), (b"a", 2))
 
 
 class Timeout(Failing):
@@ -331,7 +333,7 @@ class Timeout(Failing):
 
     def test_who_does_not_listen_is_killed(self):
         for after in ("10ms", "0"):
-            self.timed_out("exec sleep 600", f"--kill-after={after}", by=9, preexec_fn=deaf)
+            self.timed_out("exec sleep 600", f"--kill-after={after}", by=9, preexec_fn=rig.deaf)
 
     def test_not_killed_before_that(self):
         self.fifo("go")
@@ -366,14 +368,7 @@ class LeftBehind(Failing):
     def test_ended_with_the_command(self):
         p = self.wq("run", "--", "sh", "-c", "sleep 600 & echo $!", input="a\n")
         self.assertEqual((p.returncode, p.stderr), (0, b""))
-        self.assertFalse(self.is_there(int(p.stdout)))
-
-    def is_there(self, pid):
-        try:
-            with open(f"/proc/{pid}/stat", encoding="ascii") as f:
-                return f.read().split()[2] != "Z"
-        except FileNotFoundError:
-            return False
+        self.assertFalse(rig.is_there(int(p.stdout)))
 
     def test_killed_after_a_while(self):
         p = self.wq("run", "--kill-after=10ms", "--", "sh", "-c", self.DEAF, input="a\n")
