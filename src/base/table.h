@@ -20,6 +20,7 @@
 #ifndef WQ_BASE_TABLE_H
 #define WQ_BASE_TABLE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -55,11 +56,20 @@ typedef struct wq__table {
 	const wq_allocator *allocator;
 } wq__table;
 
-/* Where a hash stands or would stand. Valid until the table changes. */
+/*
+ * Where a slot is, or where a new one goes. Only find and a probe make one; it is
+ * valid until the table changes. The fields are the table's own.
+ */
 typedef struct wq__place {
 	struct wq__page *page;
 	uint32_t index;
 } wq__place;
+
+/* Goes through the ids of one hash. Valid until the table changes. */
+typedef struct wq__probe {
+	wq__place at;
+	uint32_t hash;
+} wq__probe;
 
 /* 0, or -1: out of memory. */
 int wq__table_init(wq__table *t, wq__slab *slab, const wq_allocator *a);
@@ -110,15 +120,44 @@ static inline wq__place wq__table_seek(const wq__table *t, uint64_t slot)
 }
 
 /* The slot with exactly this value. True: found. The object it names is not looked at. */
-static inline int wq__table_find(const wq__table *t, uint64_t slot, wq__place *out)
+static inline bool wq__table_find(const wq__table *t, uint64_t slot, wq__place *out)
 {
 	*out = wq__table_seek(t, slot);
 	/* 0 is no slot, though an empty one holds it. */
 	return slot != 0 && out->page->slot[out->index] == slot;
 }
 
+static inline bool wq__table_has(const wq__table *t, uint64_t slot)
+{
+	wq__place at;
+
+	return wq__table_find(t, slot, &at);
+}
+
+/* All ids with this hash, in no order: call wq__probe_next() until it returns 0. */
+static inline wq__probe wq__table_probe(const wq__table *t, uint32_t hash)
+{
+	return (wq__probe){.at = wq__table_seek(t, (uint64_t)hash << 32), .hash = hash};
+}
+
+static inline uint32_t wq__probe_next(wq__probe *p)
+{
+	uint64_t slot = p->at.page->slot[p->at.index];
+
+	if (slot == 0 || (uint32_t)(slot >> 32) != p->hash)
+		return 0;
+	p->at.index++;
+	return (uint32_t)slot;
+}
+
+/* Where a new slot of this hash goes, once wq__probe_next() has returned 0. */
+static inline wq__place wq__probe_end(const wq__probe *p)
+{
+	return p->at;
+}
+
 /*
- * Put a new slot in; `at` is behind the slots of the same hash, or before them.
+ * Put a new slot in; `at` is the end of a probe for its hash.
  * 0, or -1: out of memory, and the table holds what it held.
  */
 int wq__table_push_in(wq__table *t, wq__place at, uint64_t slot);
@@ -140,8 +179,8 @@ static inline int wq__table_insert(wq__table *t, wq__place at, uint64_t slot)
 void wq__table_close_gap(struct wq__page *p, uint32_t gap);
 void wq__table_shrink(wq__table *t, uint32_t hash, struct wq__page *p);
 
-/* Takes the slot out. May merge pages and give memory back; never allocates. */
-static inline void wq__table_remove(wq__table *t, wq__place at)
+/* Takes a slot out that wq__table_find() has found. Never fails. */
+static inline void wq__table_remove_at(wq__table *t, wq__place at)
 {
 	struct wq__page *p = at.page;
 	uint32_t hash = (uint32_t)(p->slot[at.index] >> 32);
@@ -153,6 +192,15 @@ static inline void wq__table_remove(wq__table *t, wq__place at)
 		wq__table_close_gap(p, at.index);
 	if (wq__unlikely(p->n < p->floor && p->n % 8 == 0))
 		wq__table_shrink(t, hash, p);
+}
+
+/* The same; the slot is there. */
+static inline void wq__table_remove(wq__table *t, uint64_t slot)
+{
+	wq__place at;
+
+	wq__table_find(t, slot, &at);
+	wq__table_remove_at(t, at);
 }
 
 /* Goes through the slots in their order. Valid until the table changes. */

@@ -95,11 +95,11 @@ static uint32_t hash_of(const wq__memo *m, const void *key, size_t len)
 static struct wq__note *find(const wq__memo *m, const void *key, size_t len)
 {
 	uint32_t hash = hash_of(m, key, len);
-	wq__place at = wq__table_seek(&m->table, (uint64_t)hash << 32);
-	uint64_t slot;
+	wq__probe p = wq__table_probe(&m->table, hash);
+	uint32_t id;
 
-	while ((slot = at.page->slot[at.index++]) != 0 && (uint32_t)(slot >> 32) == hash) {
-		struct wq__note *n = note_at(m, (uint32_t)slot);
+	while ((id = wq__probe_next(&p)) != 0) {
+		struct wq__note *n = note_at(m, id);
 
 		if (n->len == len && (len == 0 || memcmp(n->bytes + n->room, key, len) == 0))
 			return n;
@@ -122,9 +122,11 @@ static struct wq__note *note_new(wq__memo *m, const void *key, size_t len, uint3
 	if (len > 0)
 		memcpy(n->bytes + room, key, len);
 
-	uint64_t slot = (uint64_t)hash << 32 | id;
+	wq__probe p = wq__table_probe(&m->table, hash);
 
-	if (wq__table_insert(&m->table, wq__table_seek(&m->table, slot), slot) < 0) {
+	while (wq__probe_next(&p) != 0)
+		;
+	if (wq__table_insert(&m->table, wq__probe_end(&p), (uint64_t)hash << 32 | id) < 0) {
 		wq__slab_free(&m->slab, id);
 		return NULL;
 	}
@@ -134,11 +136,8 @@ static struct wq__note *note_new(wq__memo *m, const void *key, size_t len, uint3
 
 static void drop(wq__memo *m, struct wq__note *n)
 {
-	wq__place at;
-
 	unlink_note(m, n);
-	wq__table_find(&m->table, (uint64_t)n->hash << 32 | n->id, &at);
-	wq__table_remove(&m->table, at);
+	wq__table_remove(&m->table, (uint64_t)n->hash << 32 | n->id);
 	wq__slab_free(&m->slab, n->id);
 }
 

@@ -120,29 +120,30 @@ struct found {
 	struct wq__entry *e; /* NULL: it is not there, or only as a reminder */
 	uint32_t id;         /* e's */
 	uint32_t reminder;   /* 0: none was met */
-	wq__place at;        /* where it stands, or would stand */
+	wq__place at;        /* without e: where a new one goes */
 };
 
 static wq__forced struct found look_up(const struct wq__memory *m, bool plain, uint32_t hash,
                                        const void *key, size_t len)
 {
-	struct found f = {.at = wq__table_seek(&m->table, (uint64_t)hash << 32)};
-	uint64_t slot;
+	wq__probe p = wq__table_probe(&m->table, hash);
+	struct found f = {.e = NULL};
+	uint32_t id;
 
-	for (; (slot = f.at.page->slot[f.at.index]) != 0 && (uint32_t)(slot >> 32) == hash;
-	     f.at.index++) {
-		struct wq__entry *same = wq__entry_at(m, (uint32_t)slot);
+	while ((id = wq__probe_next(&p)) != 0) {
+		struct wq__entry *same = wq__entry_at(m, id);
 
 		if (!wq__entry_is(same, key, len))
 			continue;
 		if (plain || wq__likely(!wq__entry_apart(same))) {
 			f.e = same;
-			f.id = (uint32_t)slot;
-			break;
+			f.id = id;
+			return f;
 		}
 		if (!wq__entry_is_ghost(same))
-			f.reminder = (uint32_t)slot;
+			f.reminder = id;
 	}
+	f.at = wq__probe_end(&p);
 	return f;
 }
 

@@ -22,12 +22,9 @@ static void part(struct wq__memory *m, const struct wq__entry *e)
 /* Out of the table and gone. It is in no line or list. */
 void wq__forget_key(struct wq__memory *m, struct wq__entry *e, uint64_t slot)
 {
-	wq__place at;
-
 	if (e->bits & WQ__BESIDE)
 		part(m, e);
-	wq__table_find(&m->table, slot, &at);
-	wq__table_remove(&m->table, at);
+	wq__table_remove(&m->table, slot);
 	wq__slab_free(&m->slab, (uint32_t)slot);
 }
 

@@ -38,9 +38,7 @@ static void look_ahead(struct wq__memory *m)
 
 static bool is_waiting_for(const struct wq__memory *m, wq__ref ref)
 {
-	wq__place at;
-
-	if (!wq__table_find(&m->table, ref.what, &at))
+	if (!wq__table_has(&m->table, ref.what))
 		return false;
 
 	const struct wq__entry *e = wq__entry_at(m, (uint32_t)ref.what);
@@ -434,26 +432,27 @@ static int merge(struct wq__memory *m, struct wq__entry *e, uint64_t slot,
 /* The copies of a key: the one that an add is about, and the other one; and where they stand. */
 struct copies {
 	uint32_t id, other; /* 0: there is none */
-	wq__place at;       /* behind them */
+	wq__place at;       /* where a new one goes */
 };
 
 static inline struct copies find_copies(const struct wq__memory *m, uint32_t hash, const void *key,
                                         size_t len, unsigned apart)
 {
-	struct copies c = {.at = wq__table_seek(&m->table, (uint64_t)hash << 32)};
-	uint64_t slot;
+	wq__probe p = wq__table_probe(&m->table, hash);
+	struct copies c = {.id = 0};
+	uint32_t id;
 
-	for (; (slot = c.at.page->slot[c.at.index]) != 0 && (uint32_t)(slot >> 32) == hash;
-	     c.at.index++) {
-		const struct wq__entry *e = wq__entry_at(m, (uint32_t)slot);
+	while ((id = wq__probe_next(&p)) != 0) {
+		const struct wq__entry *e = wq__entry_at(m, id);
 
 		if (wq__entry_is_ghost(e) || !wq__entry_is(e, key, len))
 			continue;
 		if ((e->bits & WQ__REMINDER) == apart)
-			c.id = (uint32_t)slot;
+			c.id = id;
 		else
-			c.other = (uint32_t)slot;
+			c.other = id;
 	}
+	c.at = wq__probe_end(&p);
 	return c;
 }
 
@@ -484,11 +483,8 @@ static int wait_new(struct wq__memory *m, uint32_t hash, const void *key, size_t
 	if (beside || m->nghosts > 0)
 		wq__inherit(m, e, beside);
 	return WQ_WAITING;
-no_wait:;
-	wq__place at;
-
-	wq__table_find(&m->table, slot, &at);
-	wq__table_remove(&m->table, at);
+no_wait:
+	wq__table_remove(&m->table, slot);
 no_slot:
 	wq__slab_free(&m->slab, id);
 	return WQ_ENOMEM;

@@ -20,14 +20,14 @@ enum {
 /* A node of the user's order, back to the id that names it. */
 static uint32_t id_of(const struct wq__memory *m, const struct wq__entry *e)
 {
-	wq__place at = wq__table_seek(&m->table, (uint64_t)e->hash << 32);
+	wq__probe p = wq__table_probe(&m->table, e->hash);
+	uint32_t id;
 
-	while (wq__entry_at(m, (uint32_t)at.page->slot[at.index]) != e) {
-		/* An order that pops what it was not given is broken beyond help. */
-		assert(at.page->slot[at.index] != 0);
-		at.index++;
-	}
-	return (uint32_t)at.page->slot[at.index];
+	/* An order that pops what it was not given is broken beyond help. */
+	while ((id = wq__probe_next(&p)) != 0 && wq__entry_at(m, id) != e)
+		;
+	assert(id != 0);
+	return id;
 }
 
 /*
@@ -182,7 +182,7 @@ static wq__forced int end_hold(struct wq__memory *m, bool plain, const wq_item *
 	if (wq__unlikely(rc == WQ_OK && (e->bits & WQ__BESIDE || wq__bears(m, e)))) {
 		wq__vanish(m, e, item->slot);
 	} else if (wq__likely(rc == WQ_OK)) {
-		wq__table_remove(&m->table, at);
+		wq__table_remove_at(&m->table, at);
 		wq__slab_free(&m->slab, id);
 	}
 	if (wq__unlikely(wq__flags_of(m, plain) & watched))

@@ -355,15 +355,15 @@ static inline uint32_t wq__hash_of(const struct wq__memory *m, const void *key, 
 static inline uint32_t wq__find_copy(const struct wq__memory *m, uint32_t hash, const void *key,
                                      size_t len, unsigned apart)
 {
-	wq__place at = wq__table_seek(&m->table, (uint64_t)hash << 32);
-	uint64_t slot;
+	wq__probe p = wq__table_probe(&m->table, hash);
+	uint32_t id;
 
-	while ((slot = at.page->slot[at.index++]) != 0 && (uint32_t)(slot >> 32) == hash) {
-		const struct wq__entry *e = wq__entry_at(m, (uint32_t)slot);
+	while ((id = wq__probe_next(&p)) != 0) {
+		const struct wq__entry *e = wq__entry_at(m, id);
 
 		if ((e->bits & WQ__REMINDER) == apart && !wq__entry_is_ghost(e) &&
 		    wq__entry_is(e, key, len))
-			return (uint32_t)slot;
+			return id;
 	}
 	return 0;
 }

@@ -47,14 +47,14 @@ static bool bears(const struct wq__memory *m, struct wq__entry *e)
 /* The ghost of the key that bears something, of perhaps several; 0: none does. */
 static uint32_t find_ghost(const struct wq__memory *m, uint32_t hash, const void *key, size_t len)
 {
-	wq__place at = wq__table_seek(&m->table, (uint64_t)hash << 32);
-	uint64_t slot;
+	wq__probe p = wq__table_probe(&m->table, hash);
+	uint32_t id;
 
-	while ((slot = at.page->slot[at.index++]) != 0 && (uint32_t)(slot >> 32) == hash) {
-		struct wq__entry *e = wq__entry_at(m, (uint32_t)slot);
+	while ((id = wq__probe_next(&p)) != 0) {
+		struct wq__entry *e = wq__entry_at(m, id);
 
 		if (wq__entry_is_ghost(e) && wq__entry_is(e, key, len) && bears(m, e))
-			return (uint32_t)slot;
+			return id;
 	}
 	return 0;
 }

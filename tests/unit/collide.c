@@ -88,9 +88,13 @@ static struct shape shape_of(uint64_t hash_seed, uint32_t others)
 	for (uint32_t i = 0; i < others + ATTACK; i++) {
 		uint32_t hash = i < others ? (uint32_t)rng_next(&rng)
 		                           : table_hash(&k, attack[i - others], sizeof attack[0]);
-		uint64_t slot = (uint64_t)hash << 32 | (i + 1);
+		wq__probe p = wq__table_probe(&t, hash);
 
-		assert_int_equal(wq__table_insert(&t, wq__table_seek(&t, slot), slot), 0);
+		while (wq__probe_next(&p) != 0)
+			;
+		assert_int_equal(wq__table_insert(&t, wq__probe_end(&p),
+		                                  (uint64_t)hash << 32 | (i + 1)),
+		                 0);
 	}
 	for (size_t i = 0; i < (size_t)1 << t.depth; i++) {
 		const struct wq__page *p = t.dir[i].page;
