@@ -375,29 +375,30 @@ void job_reap(struct run *r)
 
 /*
  * The group of a command that has ended is waited for, asked to go, killed, and given up, in this
- * order.
+ * order. We may be late ourselves: each span begins when the step before it was taken.
  */
 static void leaving_due(struct run *r, struct job *j)
 {
 	if (r->now_ns >= j->term_ns && !j->terminated) {
 		signal_group(j, SIGTERM);
 		j->terminated = true;
+		j->kill_ns += r->now_ns - j->term_ns;
 	}
 	if (r->now_ns >= j->kill_ns && !j->killed) {
 		if (!r->opt->quiet)
 			say("%s: what the command left behind is killed", job_shown(j));
 		signal_group(j, SIGKILL);
 		j->killed = true;
+		j->kill_ns = r->now_ns;
 	}
 	j->look_ns = j->look_ns * 2 < LOOK_LAST ? j->look_ns * 2 : LOOK_LAST;
 	j->next_ns = r->now_ns + j->look_ns;
-	if (j->killed && r->now_ns >= j->kill_ns + GIVE_UP) {
-		say("%s: a process of the command's group %d cannot be ended; it is left alone",
-		    job_shown(j), (int)j->pid);
-		finish(r, j);
-		return;
-	}
 	look_at_group(r, j);
+	if (j->state != JOB_LEAVING || !j->killed || r->now_ns < j->kill_ns + GIVE_UP)
+		return;
+	say("%s: a process of the command's group %d cannot be ended; it is left alone",
+	    job_shown(j), (int)j->pid);
+	finish(r, j);
 }
 
 static void running_due(struct run *r, struct job *j)

@@ -308,6 +308,24 @@ class Commands(Faults):
         self.assertEqual((p.returncode, p.stderr), (0, b"wq: a: what the command left behind is killed\n"))
         self.assertFalse(rig.is_there(int(p.stdout)))
 
+    def test_a_run_that_is_held_up(self):
+        """What is late is late: who is left has the whole time between SIGTERM and SIGKILL, and to go after that."""
+        late = self.dir / "late"
+        late.touch()
+        p = self.start("run", "--kill-after=1h", "--", "sh", "-c",
+                       "(trap ': >termed' TERM; : >up; while :; do sleep .01; done) 2>/dev/null & "
+                       "while [ ! -e up ]; do :; done; echo $$ >pid.new; mv pid.new pid",
+                       env=self.shim(f"clock:0:{late}"))
+        self.give(p, "a")
+        p.stdin.close()
+        self.until_file("pid")
+        self.until(lambda: not os.path.exists(f"/proc/{self.lines('pid')[0]}"), "the end of the command")
+        os.truncate(late, 2 * 3600)
+        self.until_file("termed")
+        os.truncate(late, 4 * 3600)
+        self.assertEqual(p.wait(rig.PATIENCE), 0)
+        self.assertEqual(p.stderr.read(), b"wq: a: what the command left behind is killed\n")
+
     def test_the_key_is_held_until_they_are_gone(self):
         """Given again meanwhile, it does not run beside what its first command left."""
         p = self.start("run", "-j2", "--kill-after", "100ms", "--", "sh", "-c",
