@@ -33,9 +33,14 @@ class Served(Case):
         """What the run wrote to standard error."""
         return (self.dir / "err").read_text(errors="replace")
 
+    def words(self, *args):
+        """Of a command that talks to the run. On a busy machine that may answer late: the test has its own patience."""
+        patient = [] if any(a.startswith("--timeout") for a in args) else ["--timeout=0"]
+        return [args[0], "-s", "./s", *patient, *args[1:]]
+
     def ask(self, *args, status=0, **kwargs):
         """Its standard output; it ends with that status."""
-        p = self.wq(args[0], "-s", "./s", *args[1:], **kwargs)
+        p = self.wq(*self.words(*args), **kwargs)
         self.assertEqual(p.returncode, status, (args, p.stdout[:2000], p.stderr[:2000]))
         self.complaint = p.stderr.decode(errors="replace")
         if status == 0 and args[0] not in ("ls", "add"):
@@ -44,7 +49,7 @@ class Served(Case):
 
     def begin(self, *args):
         """A command that goes on meanwhile."""
-        return self.start(args[0], "-s", "./s", *args[1:])
+        return self.start(*self.words(*args))
 
     def finish(self, p):
         """Its exit status and what it said."""

@@ -9,7 +9,8 @@
  *   torn:ERRNO:FIFO        a record that is appended to a file is cut in half; the other half fails with
  *                          it, but not before FIFO has been written to and closed. Once
  *   plant:0:LINK           LINK is moved to where a file is about to be created
- *   clock:0:FILE           the clock is ahead by a second for each byte of FILE
+ *   clock:N:FILE           the clock is ahead by a second for each byte of FILE; N above 0: apart from
+ *                          that it goes N times slower, so that how long a test takes is no matter
  *   orphan                 the parent is killed before vfork() has returned in the child
  */
 #include <dlfcn.h>
@@ -165,15 +166,27 @@ int openat(int dir, const char *name, int flags, ...)
 int clock_gettime(clockid_t clock, struct timespec *now)
 {
 	static int (*real)(clockid_t, struct timespec *);
+	static struct timespec first;
 	char file[FILE_MAX];
 	struct stat st;
-	int error, rc;
+	int slower, rc;
 
 	if (!real)
 		*(void **)&real = dlsym(RTLD_NEXT, "clock_gettime");
 	rc = real(clock, now);
-	if (rc == 0 && clock == CLOCK_MONOTONIC && wants("clock", &error, file) &&
-	    stat(file, &st) == 0)
+	if (rc != 0 || clock != CLOCK_MONOTONIC || !wants("clock", &slower, file))
+		return rc;
+	if (slower > 0) {
+		long long span;
+
+		if (first.tv_sec == 0)
+			first = *now;
+		span = (now->tv_sec - first.tv_sec) * 1000000000LL + now->tv_nsec - first.tv_nsec;
+		span = span / slower + first.tv_nsec;
+		now->tv_sec = first.tv_sec + span / 1000000000;
+		now->tv_nsec = span % 1000000000;
+	}
+	if (stat(file, &st) == 0)
 		now->tv_sec += st.st_size;
 	return rc;
 }

@@ -250,6 +250,7 @@ class KeepOrder(Served):
     def test_memory_and_descriptors_are_bounded(self):
         """136 MB are kept: some in many small outputs, some in files of their own. All of it is given back."""
         p = self.blocked(command='case $1 in *7) n=1000;; *) n=40;; esac; yes "$1" | head -c ${n}000')
+        self.until_file("log")  # it is set up
         before = self.peak(p)
         keys = [str(i) for i in range(1000)]
         self.give(p, *keys)

@@ -324,10 +324,9 @@ class Dead(Gated):
         self.assertIn("1 to do = 1 done + 0 dead", self.said())
 
     def test_retry_at_the_end(self):
-        self.gated()
+        self.gated(gates=("k.1", "l.1"))
         self.ask("add", "k", "l")
         self.let_with("k.1", 100)
-        self.fifo("l.1")
         self.until_status(dead=1)
         self.ask("drain", "--no-wait")
         self.ask("retry", "k", status=1)
@@ -356,7 +355,7 @@ class Dead(Gated):
         self.ask("wait", keys[1])
         self.ask("wait", keys[2], status=123)
 
-    @unittest.skipUnless(os.environ.get("WQ_LONG"), "10,000 commands: with WQ_LONG only")
+    @unittest.skipUnless(os.environ.get("WQ_LONG") == "1", "10,000 commands: with WQ_LONG=1 only")
     def test_as_many_as_are_kept(self):
         self.serve("--quiet", "--retries=0", command=("false",))
         self.ask("add", "-", input="".join(f"{i}\n" for i in range(10010)))

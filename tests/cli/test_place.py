@@ -262,7 +262,10 @@ class Others(Served):
     def test_others_do_not_take_all_the_room(self):
         """Half of the connections, and no more."""
         limit = 64 + 8 + 40
-        self.opened("-j1", "--socket-mode=0666",
+        late = self.dir / "late"
+        late.touch()
+        # None of them is idle for a second before it is late.
+        self.opened("-j1", "--socket-mode=0666", env=self.shim(f"clock:1000000:{late}"),
                     preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit)))
         crowd = subprocess.Popen(["python3", "-c", """if 1:
             import socket, sys
@@ -278,7 +281,8 @@ class Others(Served):
         self.assertIn(b"no room for so many connections of other users", crowd.stdout.readline())
         self.assertLessEqual(self.status()["connections"], 21)
         # Nor does one of them take it from the others: who is idle makes way.
-        for _ in range(3):
+        for i in range(1, 4):
+            os.truncate(late, 2 * i)
             self.until(lambda: self.wq("status", "-s", "./s", preexec_fn=be(OTHER + 1, MEMBER)).returncode == 0,
                        "room for another guest")
         self.assertLessEqual(self.status()["connections"], 21)

@@ -1,4 +1,5 @@
 """Runs that do not answer, or answer ill: no client waits without end, and each says what is known."""
+import re
 import resource
 import socket
 import unittest
@@ -29,18 +30,36 @@ class Silence(Served):
             self.ask(args[0], "--timeout=100ms", *args[1:], status=75)
             self.assertRegex(self.complaint.split("\n")[0], r"\Awq: " + SILENT.format("100ms") + r"\Z", args)
 
+    def by_default(self, *args):
+        return self.start(args[0], "-s", "./s", *args[1:])
+
+    def timed_out(self, wanted, *args, before=(), **kwargs):
+        """A run answers, but what is asked for does not happen in time: it has more of it if the answer was late."""
+        for seconds in (1, 4, 16, 64):
+            self.serve(*kwargs.get("run", ()), command=kwargs.get("command", ("true",)))
+            for order in before:
+                self.ask(*order)
+            self.ask(args[0], f"--timeout={seconds}s", *args[1:], status=75, input=kwargs.get("input", ""))
+            span = "1m04s" if seconds == 64 else f"{seconds}s" if seconds > 9 else f"{seconds}.0s"
+            if re.fullmatch(wanted.format(span), self.complaint):
+                return
+            self.run_.kill()
+            self.ended()
+        self.assertRegex(self.complaint, wanted)
+
     def test_by_default(self):
         """10 s without a sign of life; but who waits for room or for a key waits as long as it takes."""
         self.serve("--max-queue", "1")
         self.ask("pause")
         self.ask("add", "there")
-        patient = [self.begin(*args) for args in (["add", "a", "b"], ["add", "--wait", "c"], ["wait", "there"], ["wait"])]
+        patient = [self.by_default(*args) for args in (["add", "a", "b"], ["add", "--wait", "c"], ["wait", "there"],
+                                                       ["wait"])]
         self.until_status(waiters=2, connections=5)
         (self.dir / "s").rename(self.dir / "first")
         self.addCleanup(self.end, self.run_)
         self.halted()
         endless = self.begin("status", "--timeout=0")
-        clients = [(args, self.begin(*args)) for args in COMMANDS]
+        clients = [(args, self.by_default(*args)) for args in COMMANDS]
         for args, p in clients:
             status, said = self.finish(p)
             self.assertEqual(status, 75, args)
@@ -86,20 +105,15 @@ class Silence(Served):
 
     def test_full(self):
         """What was given for certain, and what is not certain."""
-        self.serve("--max-queue", "3")
-        self.ask("pause")
-        self.ask("add", "--timeout=1s", "a", "b", "c", "d", "e", status=75)
-        self.assertEqual(self.complaint, "wq: timed out after 1.0s\n"
-                                         "wq: 3 of 5 given for certain; the first that is uncertain: d\n")
+        self.timed_out("wq: timed out after {}\nwq: 3 of 5 given for certain; the first that is uncertain: d\n",
+                       "add", "a", "b", "c", "d", "e", run=("--max-queue", "3"), before=(["pause"],))
         self.assertEqual(self.keys()[:3], ["a", "b", "c"])
 
     def test_full_in_the_second_order(self):
         """Keys fill several orders: those of the first count, too."""
-        self.serve("--max-queue", "1500")
-        self.ask("pause")
         keys = [f"{i:04}" + "x" * 60 for i in range(2000)]
-        self.ask("add", "--timeout=2s", "-", input="\n".join(keys) + "\n", status=75)
-        self.assertIn(f"1500 of 2000 given for certain; the first that is uncertain: {keys[1500]}\n", self.complaint)
+        self.timed_out(f"(?s).*1500 of 2000 given for certain; the first that is uncertain: {keys[1500]}\n", "add", "-",
+                       input="\n".join(keys) + "\n", run=("--max-queue", "1500"), before=(["pause"],))
 
     def test_halted_add(self):
         self.halted()
@@ -121,11 +135,11 @@ class Silence(Served):
                                r"wq: [01] of 2 given for certain; the first that is uncertain: [ab]\n\Z")
 
     def test_time_for_an_outcome(self):
-        self.serve(command=("sh", "-c", "exec sleep 600"))
-        self.ask("add", "--wait", "--timeout=1s", "k", status=75)
-        self.assertEqual(self.complaint, "wq: timed out after 1.0s\n")
-        p = self.begin("stop", "--timeout=1s")
-        self.assertEqual(self.finish(p), (75, "wq: timed out after 1.0s\n"))
+        for args in (["add", "--wait", "k"], ["stop"]):
+            self.timed_out("wq: timed out after {}\n", *args, command=("sh", "-c", "exec sleep 600"),
+                           before=(["add", "k"],))
+            self.run_.kill()
+            self.ended()
 
 
 class Hostile(Served):
