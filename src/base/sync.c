@@ -391,6 +391,7 @@ bool wq__parker_poll(wq__parker *p, uint32_t pauses)
 			return true;
 		WQ__PAUSE();
 	}
+	p->polled_on = sched_getcpu();
 	return wq__parker_is_set(p);
 }
 
@@ -415,6 +416,7 @@ bool wq__parker_sleep(wq__parker *p, int64_t deadline_ns)
 
 bool wq__parker_set(wq__parker *p)
 {
+	p->set_on = sched_getcpu();
 	/* release: pairs with the acquire in poll and sleep */
 	return atomic_exchange_explicit(&p->word, 1, memory_order_release) == 2;
 }

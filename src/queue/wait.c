@@ -2,9 +2,18 @@
  * Sleeping and waking of Gets. The protocol stands at the top of memory.h.
  *
  * Before it sleeps, a Get polls for a while, if there is more than one CPU and
- * nobody else polls: a sleeping core takes 20 to 50 µs to wake, a polling one
- * a fraction of a microsecond. The while doubles when it paid and halves when
- * it did not.
+ * nobody else polls: a sleeping core takes 5 to 50 µs to wake, a polling one
+ * a fraction of a microsecond. How long it polls depends on how long the last
+ * wait took, sleep included: if the longest poll would have met its key, the
+ * next one is the longest; if not, the next one is half as long as the last.
+ *
+ * What counts is the wait, not whether the poll that was made met its key. Else
+ * two threads that exchange keys could not leave a bad state: one sleep makes the
+ * other's wait longer by a wake-up, its poll misses, it sleeps too, and the polls
+ * of both shrink to nothing although the longest would always have paid.
+ *
+ * A key that comes from the CPU on which the Get polled is met by no poll: whoever
+ * brings it runs only when the poll is over. And no poll brings a deadline closer.
  *
  * Width. Waking one Get at a time is fastest while handlers are short: the
  * woken one finds the keys that came meanwhile and nobody else need wake. With
@@ -16,7 +25,11 @@
 #include "queue/memory.h"
 #include "time/clock.h"
 
-enum { LONG_HOLD_NS = 20000 };
+/*
+ * SHORT_WAIT_NS: the longest poll, 50 µs, and a wake-up of about 25 µs, by which a
+ * wait that ends in a sleep is longer than a poll would have been.
+ */
+enum { LONG_HOLD_NS = 20000, SHORT_WAIT_NS = 75000 };
 
 enum woken { PICKED, TIMED_OUT, INTERRUPTED };
 
@@ -92,11 +105,17 @@ void(wq__wake_all_gets)(struct wq__memory *m)
 	}
 }
 
-static void adapt_spin(struct wq__memory *m, bool paid)
+/* Would the longest poll have met what this wait was for? */
+static bool poll_would_pay(const wq__parker *p, bool in_time, int64_t waited_ns)
 {
-	uint32_t n = paid ? m->spin_pauses * 2 : m->spin_pauses / 2;
+	return in_time && waited_ns < SHORT_WAIT_NS && !wq__parker_same_cpu(p);
+}
 
-	m->spin_pauses = n > m->spin_max ? m->spin_max : n < m->spin_min ? m->spin_min : n;
+static void adapt_spin(struct wq__memory *m, bool would_pay)
+{
+	uint32_t half = m->spin_pauses / 2;
+
+	m->spin_pauses = would_pay ? m->spin_max : half < m->spin_min ? m->spin_min : half;
 }
 
 static bool spin(struct wq__memory *m, struct wq__waiter *w, uint32_t pauses)
@@ -133,7 +152,7 @@ static uint32_t spin_budget(const struct wq__memory *m, int64_t deadline_ns)
 static enum woken sleep_get(struct wq__memory *m, int64_t deadline_ns, const wq_gate *gate)
 {
 	struct wq__waiter w = {.gate = gate}, *nobody = NULL;
-	int64_t until = deadline_ns;
+	int64_t until = deadline_ns, waited_ns = 0;
 	uint32_t pauses;
 	bool spun, paid, in_time, kept = wq__let_time_go(m);
 
@@ -154,13 +173,17 @@ static enum woken sleep_get(struct wq__memory *m, int64_t deadline_ns, const wq_
 	                                               memory_order_relaxed, memory_order_relaxed);
 	wq__lock_release(&m->lock);
 	paid = spun && spin(m, &w, pauses);
+	if (spun && !paid)
+		waited_ns = (int64_t)pauses * 1000 / m->pauses_per_us - wq__clock_now();
 	in_time = paid || wq__parker_sleep(&w.parker, until);
+	if (spun && !paid)
+		waited_ns += wq__clock_now();
 	wq__lock_acquire(&m->lock);
 	m->inside--;
 	if (kept)
 		wq__keep_time(m);
 	if (spun)
-		adapt_spin(m, paid);
+		adapt_spin(m, poll_would_pay(&w.parker, in_time, waited_ns));
 	if (w.interrupted)
 		return INTERRUPTED;
 	/* It may be picked after its time was up: then it is awake all the same. */
