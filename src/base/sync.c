@@ -391,7 +391,6 @@ bool wq__parker_poll(wq__parker *p, uint32_t pauses)
 			return true;
 		WQ__PAUSE();
 	}
-	p->polled_on = sched_getcpu();
 	return wq__parker_is_set(p);
 }
 
@@ -399,6 +398,7 @@ bool wq__parker_sleep(wq__parker *p, int64_t deadline_ns)
 {
 	uint32_t waiting = 0;
 
+	p->slept_on = sched_getcpu();
 	/* acquire on failure: it was set, pairs with the release in wq__parker_set() */
 	if (!atomic_compare_exchange_strong_explicit(&p->word, &waiting, 2, memory_order_acquire,
 	                                             memory_order_acquire) &&

@@ -102,7 +102,7 @@ typedef struct wq__passed {
  */
 typedef struct wq__parker {
 	_Atomic uint32_t word; /* A */
-	int polled_on;         /* the owner's: the CPU on which its poll ended in vain */
+	int slept_on;          /* the owner's: the CPU on which it went to sleep */
 	int set_on;            /* the setter's until it is set: the CPU it ran on */
 } wq__parker;
 
@@ -148,7 +148,7 @@ void wq__lock_init_own(wq__lock *l);
 static inline void wq__parker_init(wq__parker *p)
 {
 	atomic_init(&p->word, 0);
-	p->polled_on = -1;
+	p->slept_on = -1;
 	p->set_on = -2;
 }
 
@@ -164,10 +164,10 @@ static inline bool wq__parker_is_set(wq__parker *p)
 	return atomic_load_explicit(&p->word, memory_order_acquire) == 1;
 }
 
-/* It is set: on the CPU on which it was polled, by a thread that could run only after the poll? */
+/* It is set: on the CPU of its owner, which had to go to sleep first? */
 static inline bool wq__parker_same_cpu(const wq__parker *p)
 {
-	return p->set_on == p->polled_on;
+	return p->set_on == p->slept_on;
 }
 
 /* Set it. True: its owner sleeps, and wq__parker_wake() is due. */

@@ -11,7 +11,6 @@ enum { AGENDA_TICK = 18, AGENDA_BITS = 6 };
 /* How long a Get polls before it sleeps, if that is left to the queue. */
 static const int64_t spin_start_ns = 30 * WQ_MICROSECOND;
 static const int64_t spin_max_ns = 50 * WQ_MICROSECOND;
-static const int64_t spin_min_ns = 2 * WQ_MICROSECOND;
 
 static void spin_init(struct wq__memory *m, int64_t spin_ns)
 {
@@ -24,7 +23,6 @@ static void spin_init(struct wq__memory *m, int64_t spin_ns)
 	}
 	m->spin_max = wq__pauses_for(spin_max_ns);
 	m->spin_pauses = (uint32_t)(m->spin_max * spin_start_ns / spin_max_ns);
-	m->spin_min = (uint32_t)(m->spin_max * spin_min_ns / spin_max_ns) + 1;
 }
 
 static void clock_moved(void *state)

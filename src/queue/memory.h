@@ -123,8 +123,8 @@ struct wq__memory {
 	int64_t sample_start_ns; /* L */
 	int64_t hold_mean_ns;    /* L: of the timed holds */
 	uint32_t spin_pauses;    /* L: how long the next Get polls; 0: not at all */
-	uint32_t spin_max;       /* I: the adaptive budget's bounds; equal: a fixed budget */
-	uint32_t spin_min;       /* I */
+	uint32_t spin_max;       /* I: at most so long; 0: never */
+	uint32_t spin_min;       /* I: 0, or spin_max: always so long */
 	uint32_t pauses_per_us;  /* I */
 	_Atomic(struct wq__waiter *) spinner; /* A, relaxed: at most one Get polls; a hint only */
 	wq__agenda agenda;                    /* L: slots of keys that wait, by due time */

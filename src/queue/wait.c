@@ -5,15 +5,17 @@
  * nobody else polls: a sleeping core takes 5 to 50 µs to wake, a polling one
  * a fraction of a microsecond. How long it polls depends on how long the last
  * wait took, sleep included: if the longest poll would have met its key, the
- * next one is the longest; if not, the next one is half as long as the last.
+ * next one is the longest; if not, the next one is half as long as the last,
+ * and after five in a row there is none. (A thread that has polled for 2 µs
+ * before it sleeps takes 1 µs longer to wake.)
  *
  * What counts is the wait, not whether the poll that was made met its key. Else
  * two threads that exchange keys could not leave a bad state: one sleep makes the
  * other's wait longer by a wake-up, its poll misses, it sleeps too, and the polls
  * of both shrink to nothing although the longest would always have paid.
  *
- * A key that comes from the CPU on which the Get polled is met by no poll: whoever
- * brings it runs only when the poll is over. And no poll brings a deadline closer.
+ * A key that is added on the CPU on which the Get waits is met by no poll: whoever
+ * adds it runs only when the poll is over. And no poll brings a deadline closer.
  *
  * Width. Waking one Get at a time is fastest while handlers are short: the
  * woken one finds the keys that came meanwhile and nobody else need wake. With
@@ -25,11 +27,15 @@
 #include "queue/memory.h"
 #include "time/clock.h"
 
-/*
- * SHORT_WAIT_NS: the longest poll, 50 µs, and a wake-up of about 25 µs, by which a
- * wait that ends in a sleep is longer than a poll would have been.
- */
-enum { LONG_HOLD_NS = 20000, SHORT_WAIT_NS = 75000 };
+enum {
+	LONG_HOLD_NS = 20000,
+	SHORTEST_POLL_US = 2,
+	/*
+	 * The longest poll, 50 µs, and a wake-up of about 25 µs, by which a wait that
+	 * ends in a sleep is longer than the poll would have been.
+	 */
+	SHORT_WAIT_NS = 75000,
+};
 
 enum woken { PICKED, TIMED_OUT, INTERRUPTED };
 
@@ -113,9 +119,11 @@ static bool poll_would_pay(const wq__parker *p, bool in_time, int64_t waited_ns)
 
 static void adapt_spin(struct wq__memory *m, bool would_pay)
 {
-	uint32_t half = m->spin_pauses / 2;
+	uint32_t n = m->spin_pauses / 2;
 
-	m->spin_pauses = would_pay ? m->spin_max : half < m->spin_min ? m->spin_min : half;
+	if (n < SHORTEST_POLL_US * m->pauses_per_us)
+		n = 0;
+	m->spin_pauses = would_pay ? m->spin_max : n < m->spin_min ? m->spin_min : n;
 }
 
 static bool spin(struct wq__memory *m, struct wq__waiter *w, uint32_t pauses)
@@ -154,7 +162,7 @@ static enum woken sleep_get(struct wq__memory *m, int64_t deadline_ns, const wq_
 	struct wq__waiter w = {.gate = gate}, *nobody = NULL;
 	int64_t until = deadline_ns, waited_ns = 0;
 	uint32_t pauses;
-	bool spun, paid, in_time, kept = wq__let_time_go(m);
+	bool spun, paid, judged, in_time, kept = wq__let_time_go(m);
 
 	wq__parker_init(&w.parker);
 	link_waiter(m, &w);
@@ -173,16 +181,18 @@ static enum woken sleep_get(struct wq__memory *m, int64_t deadline_ns, const wq_
 	                                               memory_order_relaxed, memory_order_relaxed);
 	wq__lock_release(&m->lock);
 	paid = spun && spin(m, &w, pauses);
-	if (spun && !paid)
+	/* Not while another one polls: keys that come are for that one first. */
+	judged = m->spin_max > 0 && (spun || pauses == 0);
+	if (judged && !paid)
 		waited_ns = (int64_t)pauses * 1000 / m->pauses_per_us - wq__clock_now();
 	in_time = paid || wq__parker_sleep(&w.parker, until);
-	if (spun && !paid)
+	if (judged && !paid)
 		waited_ns += wq__clock_now();
 	wq__lock_acquire(&m->lock);
 	m->inside--;
 	if (kept)
 		wq__keep_time(m);
-	if (spun)
+	if (judged)
 		adapt_spin(m, poll_would_pay(&w.parker, in_time, waited_ns));
 	if (w.interrupted)
 		return INTERRUPTED;
