@@ -307,7 +307,7 @@ class Timeout(Failing):
 
     def trapped(self, status):
         """The outcome of the first attempt that has its trap in time, and exits with that."""
-        p = self.start("run", "--timeout=30ms", "--retries=forever", "--backoff=1ms", "--log=log", "--",
+        p = self.start("run", "--timeout=100ms", "--retries=forever", "--backoff=1ms", "--log=log", "--",
                        "sh", "-c", f"trap 'exit {status}' TERM; while :; do sleep .01; done")
         self.give(p, "a")
         first = self.until(lambda: next((a for a in self.log() if a["exit"] == status), None), "such an end")
@@ -338,7 +338,7 @@ class Timeout(Failing):
     def test_not_killed_before_that(self):
         self.fifo("go")
         # An attempt that has its trap in time tells so, and may take its time.
-        p = self.start("run", "--timeout=20ms", "--kill-after=1h", "--retries=forever", "--backoff=1ms", "--log=log",
+        p = self.start("run", "--timeout=100ms", "--kill-after=1h", "--retries=forever", "--backoff=1ms", "--log=log",
                        "--", "sh", "-c", "trap 'touch up; read x <go; exit 100' TERM; while :; do sleep .01; done")
         self.give(p, "a")
         p.stdin.close()

@@ -102,7 +102,7 @@ class Top(Served):
         s = Screen(self)
         s.until("stage  open, for .*1 worker")
         text = "\n".join(s.lines())
-        self.assertRegex(text, r"1 running  1 queued  1 waiting \(the next in 59m\d\ds\)")
+        self.assertRegex(text, r"1 running  1 queued  1 waiting \(the next in 5\dm\d\ds\)")
         self.assertRegex(text, r"0 done  2 failed  1 dead  0 cancelled  0 merged  of 4 given")
         self.assertRegex(text, r"running +\S+ +0  works\\x1b\[2J")
         self.assertRegex(text, r"waiting +\S+ +1  bad")
