@@ -88,11 +88,12 @@ static bool numbers_grow(wq__runs *r)
 	if (r->cap) {
 		memcpy(groups, r->groups, r->ngroups * sizeof(union wq__group_slot));
 		wq__free(r->allocator, r->groups, r->cap * sizeof(union wq__group_slot));
-		wq__free(r->allocator, r->base, places_bytes(r->cap));
+		r->old[r->nold++] = r->base;
 	}
 	r->groups = groups;
-	r->base = r->later;
-	r->run = places_run(r->base, cap);
+	/* release: pairs with the acquire in wq__runs_at() */
+	atomic_store_explicit(&r->base, r->later, memory_order_release);
+	r->run = places_run(r->later, cap);
 	r->later = NULL;
 	r->cap = cap;
 	return true;
@@ -342,6 +343,8 @@ void wq__runs_release(wq__runs *r)
 			group_release(r, r->groups[i].group);
 	wq__free(r->allocator, r->groups, cap * sizeof(union wq__group_slot));
 	wq__free(r->allocator, r->base, places_bytes(cap));
+	for (uint32_t i = 0; i < r->nold; i++)
+		wq__free(r->allocator, r->old[i], places_bytes(1u << i));
 	wq__free(r->allocator, r->later, places_bytes(next_cap(r)));
 	wq__runs_init(r, r->allocator);
 }

@@ -22,11 +22,12 @@
  *   its first group of a kind,  | run by run           | run by run
  *   any other allocator         |                      |
  *
- * The caller serialises all calls.
+ * The caller serialises all calls but wq__runs_at().
  */
 #ifndef WQ_BASE_RUNS_H
 #define WQ_BASE_RUNS_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -41,6 +42,7 @@ enum {
 	WQ__UNIT_BITS = 11, /* ids of a small run; where an id is found is kept for each of these */
 	WQ__GROUP_BITS = 18, /* ids of a group */
 	WQ__GROUPS_MAX = 1 << (32 - WQ__GROUP_BITS),
+	WQ__NUMBERS_OLD = 32 - WQ__GROUP_BITS,
 	WQ__RUN_NONE = 0xffff, /* no offset */
 };
 
@@ -83,7 +85,11 @@ struct wq__run_pool {
 };
 
 typedef struct wq__runs {
-	char **base;          /* by id >> UNIT_BITS: where those ids begin; */
+	/*
+	 * By id >> UNIT_BITS: where those ids begin. A thread that was told an id may look it up
+	 * beside the caller; so a table that was replaced stays, in `old`, to the end.
+	 */
+	_Atomic(char **) base;
 	struct wq__run **run; /* in the same piece of memory: whose they are */
 	union wq__group_slot *groups;
 	uint32_t cap;     /* all have room for so many groups */
@@ -92,6 +98,8 @@ typedef struct wq__runs {
 	uint32_t limit;   /* at most so many groups; WQ__GROUPS_MAX but for tests */
 	char **later;     /* follows base (and run), twice as large; or NULL */
 	uint32_t ncopied; /* groups that it knows */
+	uint32_t nold;
+	char **old[WQ__NUMBERS_OLD]; /* of 1, 2, 4 ... groups */
 	struct wq__run_pool pool[WQ__RUN_KINDS];
 	const wq_allocator *allocator;
 } wq__runs;
@@ -106,7 +114,10 @@ void wq__run_give(wq__runs *r, struct wq__run *d);
 
 static inline void *wq__runs_at(const wq__runs *r, uint32_t id)
 {
-	return r->base[id >> WQ__UNIT_BITS] + (size_t)(id & ((1u << WQ__UNIT_BITS) - 1)) * 8;
+	/* acquire: pairs with the release in numbers_grow() */
+	char **base = atomic_load_explicit(&r->base, memory_order_acquire);
+
+	return base[id >> WQ__UNIT_BITS] + (size_t)(id & ((1u << WQ__UNIT_BITS) - 1)) * 8;
 }
 
 /* The run that an id lies in. */
