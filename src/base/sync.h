@@ -176,6 +176,9 @@ void wq__parker_wake(wq__parker *p);
 
 #ifdef WQ_SIM
 
+/* Another task may run here: between two steps on memory that several threads write. */
+void wq__point(void);
+bool wq__lock_is_shared(const wq__lock *l);
 void wq__lock_acquire(wq__lock *l);
 void wq__lock_release(wq__lock *l);
 wq__passed wq__lock_pass(wq__lock *l);
@@ -183,6 +186,7 @@ void wq__lock_retake(wq__lock *l, wq__passed p);
 
 #else
 
+#define wq__point() ((void)0)
 void wq__lock_slow(wq__lock *l);
 void wq__lock_step_back(wq__lock *l);
 void wq__lock_wake(_Atomic uint32_t *place);
@@ -254,6 +258,12 @@ static inline void wq__lock_acquire(wq__lock *l)
 		return;
 	}
 	wq__lock_slow(l);
+}
+
+/* Has more than one thread used it? Then it is so for good, and locked instructions take it. */
+static inline bool wq__lock_is_shared(const wq__lock *l)
+{
+	return atomic_load_explicit(&l->word, memory_order_relaxed) != WQ__OWNED;
 }
 
 /* Does the thread that goes to sleep see to the order of what others do? */

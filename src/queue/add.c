@@ -220,7 +220,7 @@ static wq__apart int add_special(struct wq__memory *m, uint32_t hash, const void
 		wq__pick_many(m, &wakes);
 	else if (rc == WQ_QUEUED && !WQ__BUG(ADD_NO_WAKE))
 		w = wq__pick(m);
-	wq__lock_release(&m->lock);
+	wq__whole_unlock(m);
 	wq__wake(w);
 	wq__wake_many(&wakes);
 	return rc;
@@ -230,7 +230,7 @@ static wq__forced int leave(struct wq__memory *m, int rc)
 {
 	struct wq__waiter *w = rc == WQ_QUEUED && !WQ__BUG(ADD_NO_WAKE) ? wq__pick(m) : NULL;
 
-	wq__lock_release(&m->lock);
+	wq__whole_unlock(m);
 	wq__wake(w);
 	return rc;
 }
@@ -259,7 +259,7 @@ int wq__mem_add(void *state, const void *key, size_t len)
 	struct wq__memory *m = state;
 	uint32_t hash = wq__hash_of(m, key, len);
 
-	wq__lock_acquire(&m->lock);
+	wq__whole_lock(m);
 	if (!wq__plain(m))
 		return add_special(m, hash, key, len);
 
@@ -269,7 +269,7 @@ int wq__mem_add(void *state, const void *key, size_t len)
 		return add_new_plain(m, f.at, hash, key, len);
 	if (!merges(f.e))
 		return add_known_plain(m, f.e, f.id);
-	wq__lock_release(&m->lock);
+	wq__whole_unlock(m);
 	return WQ_MERGED;
 }
 
@@ -350,7 +350,7 @@ int wq__mem_add_many(void *state, const wq_key *keys, size_t n, int *outcomes)
 		int *told = outcomes ? outcomes + done : NULL;
 
 		hash_batch(m, keys + done, batch, hash);
-		wq__lock_retake(&m->lock, passed);
+		wq__whole_retake(m, passed);
 		if (done > 0)
 			m->inside--;
 		accepted += wq__plain(m) ? add_batch(m, true, keys + done, batch, hash, told)
@@ -361,7 +361,7 @@ int wq__mem_add_many(void *state, const wq_key *keys, size_t n, int *outcomes)
 			m->inside++;
 			passed = wq__lock_pass(&m->lock);
 		} else {
-			wq__lock_release(&m->lock);
+			wq__whole_unlock(m);
 		}
 		wq__wake_many(&wakes);
 	}

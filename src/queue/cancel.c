@@ -4,8 +4,8 @@
 /* A key and its reminder are both there from now on. */
 void wq__pair(struct wq__memory *m, struct wq__entry *e, struct wq__entry *other)
 {
-	e->bits |= WQ__BESIDE;
-	other->bits |= WQ__BESIDE;
+	wq__entry_add_bits(e, WQ__BESIDE);
+	wq__entry_add_bits(other, WQ__BESIDE);
 	m->npairs++;
 }
 
@@ -15,7 +15,7 @@ static void part(struct wq__memory *m, const struct wq__entry *e)
 	uint32_t other = wq__find_copy(m, e->hash, e->key, wq__entry_len(e),
 	                               (e->bits & WQ__REMINDER) ^ WQ__REMINDER);
 
-	wq__entry_at(m, other)->bits &= (uint8_t)~WQ__BESIDE;
+	wq__entry_clear_bits(wq__entry_at(m, other), WQ__BESIDE);
 	m->npairs--;
 }
 
@@ -112,7 +112,7 @@ int wq__mem_cancel(void *state, const void *key, size_t len, int64_t deadline_ns
 	uint32_t hash = wq__hash_of(m, key, len);
 	int rc = WQ_ENOTFOUND;
 
-	wq__lock_acquire(&m->lock);
+	wq__whole_lock(m);
 	wq__promote_all(m);
 
 	uint32_t id = wq__find(m, hash, key, len);
@@ -131,7 +131,7 @@ int wq__mem_cancel(void *state, const void *key, size_t len, int64_t deadline_ns
 		rc = waited < 0 ? waited : rc;
 	}
 	/* It makes no key ready, so there is nobody to wake. */
-	wq__lock_release(&m->lock);
+	wq__whole_unlock(m);
 	return rc;
 }
 
@@ -142,7 +142,7 @@ int wq__mem_reschedule(void *state, const void *key, size_t len, int64_t due_ns)
 	uint32_t hash = wq__hash_of(m, key, len), id;
 	int rc = WQ_ENOTFOUND;
 
-	wq__lock_acquire(&m->lock);
+	wq__whole_lock(m);
 	wq__promote_all(m);
 	id = wq__find(m, hash, key, len);
 	if (!id || !(wq__entry_at(m, id)->bits & WQ_STATE_WAITING))
@@ -163,7 +163,7 @@ int wq__mem_reschedule(void *state, const void *key, size_t len, int64_t due_ns)
 
 	struct wq__waiter *w = wq__rouse_leader(m);
 
-	wq__lock_release(&m->lock);
+	wq__whole_unlock(m);
 	wq__wake_many(&wakes);
 	wq__wake(w);
 	return rc;

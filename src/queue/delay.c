@@ -473,7 +473,7 @@ static int wait_new(struct wq__memory *m, uint32_t hash, const void *key, size_t
 	wq__entry_init(e, hash, key, len);
 	if (m->room > 0)
 		memset((char *)e + wq__entry_room_offset(len), 0, m->room);
-	e->bits |= (uint8_t)apart;
+	wq__entry_add_bits(e, apart);
 	if (wq__table_insert(&m->table, c.at, slot) < 0)
 		goto no_slot;
 	if (!wait_first(m, e, slot, l))
@@ -501,7 +501,7 @@ static int wait_again(struct wq__memory *m, struct wq__entry *e, uint64_t slot,
 		wq__remember(m, e, (uint32_t)slot, l->now_ns);
 		return WQ_ENOMEM;
 	}
-	e->bits |= (uint8_t)apart;
+	wq__entry_add_bits(e, apart);
 	return WQ_WAITING;
 }
 
@@ -574,7 +574,7 @@ int wq__mem_add_with(void *state, const void *key, size_t len, const wq_add_opti
 	int64_t now;
 	int rc;
 
-	wq__lock_acquire(&m->lock);
+	wq__whole_lock(m);
 	now = wq__now(m);
 	l.due_ns = o->limited ? WQ_NEVER : o->at_ns > 0 ? o->at_ns : wq_time_add(now, o->after_ns);
 	/* A queue that is closing moves nothing that came due since, and refuses the add. */
@@ -586,7 +586,7 @@ int wq__mem_add_with(void *state, const void *key, size_t len, const wq_add_opti
 	l.now_ns = now;
 	if (m->flags & WQ__SHUT) {
 		wq__metered(m, WQ_ESHUTDOWN);
-		wq__lock_release(&m->lock);
+		wq__whole_unlock(m);
 		return WQ_ESHUTDOWN;
 	}
 	if (o->limited)
@@ -602,7 +602,7 @@ int wq__mem_add_with(void *state, const void *key, size_t len, const wq_add_opti
 	}
 	wq__pick_many(m, &wakes);
 	w = wq__rouse_leader(m);
-	wq__lock_release(&m->lock);
+	wq__whole_unlock(m);
 	wq__wake_many(&wakes);
 	wq__wake(w);
 	return rc;
@@ -627,10 +627,10 @@ int64_t wq__mem_next_deadline(void *state)
 {
 	struct wq__memory *m = state;
 
-	wq__lock_acquire(&m->lock);
+	wq__whole_lock(m);
 
 	int64_t next = m->next_due_ns;
 
-	wq__lock_release(&m->lock);
+	wq__whole_unlock(m);
 	return next;
 }

@@ -13,6 +13,7 @@
 #ifndef WQ_QUEUE_ENTRY_H
 #define WQ_QUEUE_ENTRY_H
 
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -37,7 +38,7 @@ struct wq__entry {
 	int64_t added_ns;
 	uint32_t hash;
 	uint16_t len_low;      /* the length's low 16 bits */
-	uint8_t bits;          /* WQ_STATE_ bits; LEN_HIGH: the length's 17th bit */
+	_Atomic uint8_t bits;  /* A: WQ_STATE_ bits; LEN_HIGH: the length's 17th bit */
 	uint8_t failures_high; /* failures that were not forgotten: 23 bits; LAST_TRY */
 	uint16_t failures_low;
 	char key[]; /* a NUL follows; then, at a multiple of 8, the order's room */
@@ -72,9 +73,25 @@ static inline unsigned wq__entry_state(const struct wq__entry *e)
 	return e->bits & (WQ__LEN_HIGH - 1u);
 }
 
+/* The queue is whole, or the entry is new. */
+static inline void wq__entry_set_bits(struct wq__entry *e, unsigned bits)
+{
+	atomic_store_explicit(&e->bits, (uint8_t)bits, memory_order_relaxed);
+}
+
+static inline void wq__entry_add_bits(struct wq__entry *e, unsigned bits)
+{
+	wq__entry_set_bits(e, e->bits | bits);
+}
+
+static inline void wq__entry_clear_bits(struct wq__entry *e, unsigned bits)
+{
+	wq__entry_set_bits(e, e->bits & ~bits);
+}
+
 static inline void wq__entry_set_state(struct wq__entry *e, unsigned state)
 {
-	e->bits = (uint8_t)((e->bits & WQ__LEN_HIGH) | state);
+	wq__entry_set_bits(e, (e->bits & WQ__LEN_HIGH) | state);
 }
 
 static inline uint32_t wq__entry_failures(const struct wq__entry *e)
@@ -129,7 +146,7 @@ static inline void wq__entry_init(struct wq__entry *e, uint32_t hash, const void
 {
 	e->hash = hash;
 	e->len_low = (uint16_t)len;
-	e->bits = len >> 16 ? WQ__LEN_HIGH : 0;
+	wq__entry_set_bits(e, len >> 16 ? WQ__LEN_HIGH : 0);
 	e->failures_high = 0;
 	e->failures_low = 0;
 	wq__entry_set_key(e, key, len);

@@ -93,12 +93,12 @@ int wq__mem_fd(void *state)
 	struct wq__memory *m = state;
 	int rc = WQ_OK;
 
-	wq__lock_acquire(&m->lock);
+	wq__whole_lock(m);
 	if (!(m->flags & WQ__FD))
 		rc = open_all(m);
 	if (rc == WQ_OK)
 		rc = m->fd_poll;
-	wq__lock_release(&m->lock);
+	wq__whole_unlock(m);
 	return rc;
 }
 

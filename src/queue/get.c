@@ -352,7 +352,7 @@ static wq__apart int get_special(struct wq__memory *m, wq_item *item, int64_t de
 	else
 		rc = get_one(m, item, deadline_ns);
 	w = pass_on(m, rc);
-	wq__lock_release(&m->lock);
+	wq__whole_unlock(m);
 	wq__wake(w);
 	return rc;
 }
@@ -364,7 +364,7 @@ static wq__forced int get_plain(struct wq__memory *m, wq_item *item)
 
 	take(m, true, item, sizeof *item);
 	w = pass_on(m, WQ_OK);
-	wq__lock_release(&m->lock);
+	wq__whole_unlock(m);
 	wq__wake(w);
 	return WQ_OK;
 }
@@ -373,7 +373,7 @@ int wq__mem_get(void *state, wq_item *item, int64_t deadline_ns)
 {
 	struct wq__memory *m = state;
 
-	wq__lock_acquire(&m->lock);
+	wq__whole_lock(m);
 	if (wq__plain_out(m) && wq__likely(m->nready > 0))
 		return get_plain(m, item);
 	return get_special(m, item, deadline_ns);
@@ -384,13 +384,13 @@ int wq__mem_done(void *state, const wq_item *item)
 	struct wq__memory *m = state;
 	struct wq__waiter *w = NULL;
 
-	wq__lock_acquire(&m->lock);
+	wq__whole_lock(m);
 
 	int rc = wq__plain_out(m) ? done_plain(m, item) : done_special(m, item);
 
 	if (rc != WQ_OK && !WQ__BUG(READD_NO_WAKE))
 		w = wq__pick(m);
-	wq__lock_release(&m->lock);
+	wq__whole_unlock(m);
 	wq__wake(w);
 	return rc;
 }
@@ -409,7 +409,7 @@ static wq__apart int next_special(struct wq__memory *m, wq_item *item, int64_t d
 		w = pass_on(m, rc);
 	}
 	wq__let_time_go(m);
-	wq__lock_release(&m->lock);
+	wq__whole_unlock(m);
 	wq__wake(w);
 	return rc;
 }
@@ -418,7 +418,7 @@ int wq__mem_next(void *state, wq_item *item, int64_t deadline_ns)
 {
 	struct wq__memory *m = state;
 
-	wq__lock_acquire(&m->lock);
+	wq__whole_lock(m);
 	if (!wq__plain_out(m))
 		return next_special(m, item, deadline_ns);
 
@@ -428,7 +428,7 @@ int wq__mem_next(void *state, wq_item *item, int64_t deadline_ns)
 		return get_plain(m, item);
 	if (rc >= 0)
 		return get_special(m, item, deadline_ns);
-	wq__lock_release(&m->lock);
+	wq__whole_unlock(m);
 	return rc;
 }
 
@@ -506,7 +506,7 @@ static void leave(struct wq__memory *m, bool got)
 	if (!(got && WQ__BUG(MANY_NOT_PASSED)))
 		wq__pick_many(m, &wakes);
 	wq__let_time_go(m);
-	wq__lock_release(&m->lock);
+	wq__whole_unlock(m);
 	wq__wake_many(&wakes);
 }
 
@@ -514,7 +514,7 @@ int wq__mem_get_many(void *state, wq_item *items, size_t item_size, size_t max, 
 {
 	struct wq__memory *m = state;
 
-	wq__lock_acquire(&m->lock);
+	wq__whole_lock(m);
 	wq__keep_time(m);
 
 	int rc = get_some(m, items, item_size, max, deadline_ns);
@@ -528,7 +528,7 @@ int wq__mem_done_many(void *state, const wq_item *items, size_t item_size, size_
 	struct wq__memory *m = state;
 	int error = WQ_OK;
 
-	wq__lock_acquire(&m->lock);
+	wq__whole_lock(m);
 	wq__keep_time(m);
 
 	int done = done_some(m, items, item_size, n, outcomes, &error);
@@ -543,7 +543,7 @@ int wq__mem_next_many(void *state, wq_item *items, size_t item_size, size_t n, s
 	struct wq__memory *m = state;
 	int rc = WQ_OK;
 
-	wq__lock_acquire(&m->lock);
+	wq__whole_lock(m);
 	wq__keep_time(m);
 	done_some(m, items, item_size, n, NULL, &rc);
 	if (rc == WQ_OK)
@@ -587,13 +587,13 @@ int wq__mem_requeue(void *state, const wq_item *item, enum wq_where where)
 	struct wq__memory *m = state;
 	struct wq__waiter *w = NULL;
 
-	wq__lock_acquire(&m->lock);
+	wq__whole_lock(m);
 
 	int rc = requeue_locked(m, item, where);
 
 	if (rc == WQ_QUEUED && !WQ__BUG(REQUEUE_NO_WAKE))
 		w = wq__pick(m);
-	wq__lock_release(&m->lock);
+	wq__whole_unlock(m);
 	wq__wake(w);
 	return rc;
 }
@@ -604,10 +604,10 @@ static int look_at_hold(struct wq__memory *m, const wq_item *item)
 	wq__place at;
 	int rc;
 
-	wq__lock_acquire(&m->lock);
+	wq__whole_lock(m);
 	if (held(m, item, &at, &rc))
 		rc = WQ_OK;
-	wq__lock_release(&m->lock);
+	wq__whole_unlock(m);
 	return rc;
 }
 

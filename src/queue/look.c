@@ -15,12 +15,12 @@ int64_t wq__mem_len(void *state)
 {
 	struct wq__memory *m = state;
 
-	wq__lock_acquire(&m->lock);
+	wq__whole_lock(m);
 	wq__promote_all(m);
 
 	int64_t n = m->nready;
 
-	wq__lock_release(&m->lock);
+	wq__whole_unlock(m);
 	return n;
 }
 
@@ -29,7 +29,7 @@ int wq__mem_state(void *state, const void *key, size_t len)
 	struct wq__memory *m = state;
 	uint32_t hash = wq__hash_of(m, key, len);
 
-	wq__lock_acquire(&m->lock);
+	wq__whole_lock(m);
 	wq__promote_all(m);
 
 	uint32_t id = wq__find(m, hash, key, len);
@@ -38,7 +38,7 @@ int wq__mem_state(void *state, const void *key, size_t len)
 	if (wq__find_copy(m, hash, key, len, WQ__REMINDER))
 		bits |= WQ_STATE_WAITING;
 
-	wq__lock_release(&m->lock);
+	wq__whole_unlock(m);
 	return (int)bits;
 }
 
@@ -171,10 +171,10 @@ int64_t wq__walk_locked(struct wq__memory *m, wq_walk_fn fn, void *ctx)
 		wq__promote_all(m);
 		from = batch_fill(m, b, from, now);
 
-		wq__passed passed = wq__lock_pass(&m->lock);
+		struct wq__whole_passed passed = wq__whole_pass(m);
 
 		go_on = batch_show(b, fn, ctx, &shown) && from != 0;
-		wq__lock_retake(&m->lock, passed);
+		wq__whole_retake(m, passed);
 	} while (go_on);
 	m->inside--;
 	wq__free(&m->allocator, b, sizeof *b);
@@ -185,10 +185,10 @@ int64_t wq__mem_walk(void *state, wq_walk_fn fn, void *ctx)
 {
 	struct wq__memory *m = state;
 
-	wq__lock_acquire(&m->lock);
+	wq__whole_lock(m);
 
 	int64_t shown = wq__walk_locked(m, fn, ctx);
 
-	wq__lock_release(&m->lock);
+	wq__whole_unlock(m);
 	return shown;
 }

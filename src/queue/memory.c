@@ -118,7 +118,7 @@ static int mem_close(void *state)
 	struct wq__memory *m = state;
 	wq_allocator a = m->allocator;
 
-	wq__lock_acquire(&m->lock);
+	wq__whole_lock(m);
 
 	bool busy = m->nrunning > 0 || m->inside > 0;
 	size_t n = m->table.n - m->nghosts - m->nmemo - m->npairs;
@@ -127,7 +127,7 @@ static int mem_close(void *state)
 	/* Nobody comes after us to take them from the line. */
 	if (!busy && m->nready > 0 && m->flags & WQ__METERED)
 		wq__meter_depth(m, -(int64_t)m->nready);
-	wq__lock_release(&m->lock);
+	wq__whole_unlock(m);
 	if (busy)
 		return WQ_EBUSY;
 	if (m->clock.watch)

@@ -41,6 +41,7 @@
 #include "base/table.h"
 #include "limit/limiter.h"
 #include "queue/entry.h"
+#include "queue/lane.h"
 #include "queue/meter.h"
 #include "time/agenda.h"
 
@@ -98,30 +99,40 @@ enum wq__flags {
 	WQ__EXTRA = 16384,  /* keys have room behind them, or there is a bound to their number */
 	WQ__NEVER = 32768,  /* some copy waits for WQ_NEVER; TIMED knows nothing of it */
 	WQ__CUT = 65536,    /* shut, and what waits is not waited for: cut_ns says what is due */
+	WQ__LANES = 131072, /* it may have a lane */
 };
 
+/*
+ * L: guarded by the front lock; B: by the back lock, if there is a lane. Whoever holds
+ * both may touch everything. What one side writes often stands on lines of its own.
+ */
 struct wq__memory {
-	/* What every operation touches: one cache line. */
-	wq__lock lock;
-	uint32_t nready;         /* L: keys in line */
-	uint32_t nrunning;       /* L: keys that are held */
-	uint32_t head, tail;     /* L: FIFO, ids */
-	uint64_t token;          /* L: the last one given */
-	struct wq__waiter *gets; /* L: waiting Gets, the latest first */
-	uint32_t inflight;       /* L: picked Gets that do not hold the lock yet */
-	uint32_t flags;          /* L: wq__flags */
+	/* What every add touches: one cache line. */
+	_Alignas(64) wq__lock lock; /* the front lock */
+	uint32_t nready;            /* L: keys in line, but for those that the lane has taken since */
+	uint32_t head, tail;        /* L: FIFO, ids: the line, or what stands behind the lane's */
+	uint32_t ndirty;            /* L: keys that are held and will come back */
+	_Atomic uint32_t inflight;  /* A, written L: Gets under way that do not hold the lock yet */
 
-	uint64_t sample;         /* L: the token that is being timed */
-	wq__table table;         /* L */
-	uint32_t scout;          /* L: a key ahead in the FIFO, whose memory was asked for */
-	uint32_t scout_ahead;    /* L: how many keys behind the head it stands */
-	wq__slab slab;           /* L */
-	uint32_t ndirty;         /* L: keys that are held and will come back */
+	/* What adds and Gets look at and seldom write. */
+	_Alignas(64) uint32_t flags;        /* both to write: wq__flags */
+	_Atomic uint32_t width;             /* A: how many woken Gets may be under way */
+	_Atomic(struct wq__waiter *) gets;  /* A, written L: waiting Gets, the latest first */
+	_Atomic(struct wq__lane *) lane;    /* A, written L: NULL: one lock is all there is */
+
+	/* What Gets and dones touch. */
+	_Alignas(64) uint32_t nrunning; /* B: keys that are held */
+	uint64_t token;                 /* B: the last one given, without a hold's number */
+	uint64_t sample;                /* B: the token that is being timed */
+	int64_t sample_start_ns;        /* B */
+	int64_t hold_mean_ns;           /* B: of the timed holds */
+
+	_Alignas(64) wq__table table; /* L */
+	uint32_t scout;               /* L: a key ahead in the FIFO, whose memory was asked for */
+	uint32_t scout_ahead;         /* L: how many keys behind the head it stands */
+	wq__slab slab;                /* L */
 	uint32_t interrupts;     /* L: kept for Gets that would block */
 	uint32_t inside;         /* L: threads that wait or walk */
-	uint32_t width;          /* L: how many woken Gets may be under way for ready keys */
-	int64_t sample_start_ns; /* L */
-	int64_t hold_mean_ns;    /* L: of the timed holds */
 	uint32_t spin_pauses;    /* L: how long the next Get polls; 0: not at all */
 	uint32_t spin_max;       /* I: at most so long; 0: never */
 	uint32_t spin_min;       /* I: 0, or spin_max: always so long */
@@ -178,6 +189,31 @@ struct wq__later {
 
 /* memory.c */
 extern const wq_engine wq__memory_engine;
+
+/* whole.c */
+struct wq__whole_passed {
+	bool laned;
+	wq__passed front, back;
+};
+void wq__whole_lock_slow(struct wq__memory *m);
+void wq__make_whole(struct wq__memory *m, struct wq__lane *l);
+void wq__see_to_done(struct wq__memory *m, const struct wq__done *d);
+struct wq__whole_passed wq__whole_pass(struct wq__memory *m);
+void wq__whole_retake(struct wq__memory *m, struct wq__whole_passed p);
+void wq__lane_free(struct wq__memory *m);
+void wq__line_refill(struct wq__memory *m, struct wq__lane *l);
+void wq__line_put_first(struct wq__memory *m, struct wq__lane *l, uint32_t id);
+bool wq__line_remove(struct wq__memory *m, uint32_t id);
+
+/* lane.c */
+enum { WQ__WHOLE = -1000 }; /* no outcome: the queue is whole now, go on so */
+int wq__lane_add(struct wq__memory *m, struct wq__lane *l, uint32_t hash, const void *key,
+                 size_t len);
+int wq__lane_add_one(struct wq__memory *m, uint32_t hash, const void *key, size_t len);
+void wq__lane_sweep(struct wq__memory *m, struct wq__lane *l);
+bool wq__lane_take(struct wq__memory *m, struct wq__lane *l, wq_item *item);
+bool wq__lane_done(struct wq__memory *m, struct wq__lane *l, const wq_item *item);
+bool wq__lane_wait(struct wq__memory *m, struct wq__lane *l, wq_item *item, int64_t deadline_ns);
 
 /* add.c */
 int wq__mem_add(void *state, const void *key, size_t len);
@@ -280,6 +316,30 @@ void wq__fd_clear(struct wq__memory *m);
 void wq__fd_close(struct wq__memory *m);
 void wq__fd_due(struct wq__memory *m);
 
+/* ---- the locks ------------------------------------------------------------ */
+
+/* Lock everything. A second thread that does so gives the queue a lane. */
+static inline void wq__whole_lock(struct wq__memory *m)
+{
+	if (wq__likely(!atomic_load_explicit(&m->lane, memory_order_relaxed))) {
+		wq__lock_acquire(&m->lock);
+		if (wq__likely(!wq__lock_is_shared(&m->lock) || !(m->flags & WQ__LANES)))
+			return;
+		wq__lock_release(&m->lock);
+	}
+	wq__whole_lock_slow(m);
+}
+
+static inline void wq__whole_unlock(struct wq__memory *m)
+{
+	struct wq__lane *l = atomic_load_explicit(&m->lane, memory_order_relaxed);
+
+	/* Nobody can free the queue before the back lock is free, too. */
+	wq__lock_release(&m->lock);
+	if (l)
+		wq__lock_release(&l->lock);
+}
+
 /* ---- small things that several files need, lock held --------------------- */
 
 /*
@@ -291,13 +351,13 @@ void wq__fd_due(struct wq__memory *m);
  */
 static inline bool wq__plain(const struct wq__memory *m)
 {
-	return wq__likely((m->flags & ~(uint32_t)WQ__EXACT) == 0);
+	return wq__likely((m->flags & ~(uint32_t)(WQ__EXACT | WQ__LANES)) == 0);
 }
 
 /* The same for a key's way out, for which keys that wait need not be looked at. */
 static inline bool wq__plain_out(const struct wq__memory *m)
 {
-	return wq__likely((m->flags & ~(uint32_t)(WQ__EXACT | WQ__TIMED)) == 0);
+	return wq__likely((m->flags & ~(uint32_t)(WQ__EXACT | WQ__TIMED | WQ__LANES)) == 0);
 }
 
 /* The flags that matter, where they are not known to be none. */
@@ -432,6 +492,45 @@ static inline bool wq__drained(const struct wq__memory *m)
 	       m->nwaiting == (m->flags & WQ__PATIENT ? m->nnever : 0);
 }
 
+/* The line of a queue without a lane; else what is ready behind the lane's. */
+static inline void wq__list_push(struct wq__memory *m, struct wq__entry *e, uint32_t id,
+                                 enum wq_where where)
+{
+	if (where == WQ_TAIL) {
+		e->u.line.next = 0;
+		e->u.line.prev = m->tail;
+		if (m->tail)
+			wq__entry_at(m, m->tail)->u.line.next = id;
+		else
+			m->head = id;
+		m->tail = id;
+	} else {
+		e->u.line.prev = 0;
+		e->u.line.next = m->head;
+		m->scout_ahead += m->scout_ahead > 0;
+		if (m->head)
+			wq__entry_at(m, m->head)->u.line.prev = id;
+		else
+			m->tail = id;
+		m->head = id;
+	}
+}
+
+/* Front lock held. The key goes into the lane's line; false: into the list behind it. */
+static inline bool wq__lane_takes(struct wq__memory *m, struct wq__lane *l, uint32_t id,
+                                  enum wq_where where)
+{
+	if (wq__unlikely(where == WQ_HEAD)) {
+		wq__line_put_first(m, l, id);
+		return true;
+	}
+	if (wq__likely(m->head == 0 || WQ__BUG(LANE_OVERTAKES)) && wq__line_put(l, id))
+		return true;
+	if (m->head == 0)
+		atomic_store_explicit(&l->come, true, memory_order_relaxed);
+	return false;
+}
+
 /*
  * Put a key in line. It counts as ready from now on; whoever calls this calls
  * wq__pick() before it unlocks.
@@ -451,24 +550,11 @@ static wq__forced void wq__ready_push(struct wq__memory *m, bool plain, struct w
 			return;
 		}
 	}
-	if (where == WQ_TAIL) {
-		e->u.line.next = 0;
-		e->u.line.prev = m->tail;
-		if (m->tail)
-			wq__entry_at(m, m->tail)->u.line.next = id;
-		else
-			m->head = id;
-		m->tail = id;
-	} else {
-		e->u.line.prev = 0;
-		e->u.line.next = m->head;
-		m->scout_ahead += m->scout_ahead > 0;
-		if (m->head)
-			wq__entry_at(m, m->head)->u.line.prev = id;
-		else
-			m->tail = id;
-		m->head = id;
-	}
+	struct wq__lane *l = atomic_load_explicit(&m->lane, memory_order_relaxed);
+
+	if (wq__unlikely(l != NULL) && wq__lane_takes(m, l, id, where))
+		return;
+	wq__list_push(m, e, id, where);
 }
 
 /* A waiter that has to be woken after unlocking, or NULL. */

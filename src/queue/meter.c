@@ -206,7 +206,7 @@ int wq__mem_look(void *state, wq_snapshot *out)
 {
 	struct wq__memory *m = state;
 
-	wq__lock_acquire(&m->lock);
+	wq__whole_lock(m);
 	wq__promote_all(m);
 	*out = (wq_snapshot){
 	    .now_ns = wq__now(m),
@@ -231,6 +231,6 @@ int wq__mem_look(void *state, wq_snapshot *out)
 
 		sample(&out->oldest_queued, e, out->now_ns - e->added_ns);
 	}
-	wq__lock_release(&m->lock);
+	wq__whole_unlock(m);
 	return WQ_OK;
 }

@@ -287,7 +287,7 @@ int wq__mem_forget(void *state, const wq_item *item, const void *key, size_t len
 	uint32_t hash = item ? 0 : wq__hash_of(m, key, len);
 	int rc;
 
-	wq__lock_acquire(&m->lock);
+	wq__whole_lock(m);
 
 	uint32_t id = bearer_of(m, item, hash, key, len, &rc);
 
@@ -300,7 +300,7 @@ int wq__mem_forget(void *state, const wq_item *item, const void *key, size_t len
 
 		wq__limiter_forget(m->limiter, &s);
 	}
-	wq__lock_release(&m->lock);
+	wq__whole_unlock(m);
 	return rc;
 }
 
@@ -311,7 +311,7 @@ int64_t wq__mem_num_requeues(void *state, const wq_item *item, const void *key, 
 	int why;
 	int64_t n = 0;
 
-	wq__lock_acquire(&m->lock);
+	wq__whole_lock(m);
 
 	uint32_t id = bearer_of(m, item, hash, key, len, &why);
 
@@ -326,7 +326,7 @@ int64_t wq__mem_num_requeues(void *state, const wq_item *item, const void *key, 
 
 		n = wq__limiter_num_requeues(m->limiter, &s);
 	}
-	wq__lock_release(&m->lock);
+	wq__whole_unlock(m);
 	return n;
 }
 
@@ -336,7 +336,7 @@ int wq__mem_set_failures(void *state, const void *key, size_t len, uint32_t fail
 	uint32_t hash = wq__hash_of(m, key, len);
 	int rc = WQ_OK;
 
-	wq__lock_acquire(&m->lock);
+	wq__whole_lock(m);
 
 	uint32_t id = find_bearer(m, hash, key, len);
 
@@ -346,7 +346,7 @@ int wq__mem_set_failures(void *state, const void *key, size_t len, uint32_t fail
 		rc = WQ_ENOTFOUND;
 	else
 		wq__entry_set_failures(wq__entry_at(m, id), failures);
-	wq__lock_release(&m->lock);
+	wq__whole_unlock(m);
 	return rc;
 }
 

@@ -81,9 +81,9 @@ static int watch_linked(struct wq__memory *m, struct wq__watcher *w, int64_t dea
 		int64_t until = wq__clock_deadline(&m->clock, deadline_ns);
 
 		wq__parker_init(&w->parker);
-		wq__lock_release(&m->lock);
+		wq__whole_unlock(m);
 		wq__parker_sleep(&w->parker, until);
-		wq__lock_acquire(&m->lock);
+		wq__whole_lock(m);
 	}
 	unlink_watcher(m, w);
 	return w->interrupted ? WQ_EINTERRUPTED : rc;
@@ -136,11 +136,11 @@ int wq__mem_wait_idle(void *state, int64_t deadline_ns)
 	struct wq__watcher w = {.what = FOR_IDLE, .holds = 1};
 	int rc = WQ_OK;
 
-	wq__lock_acquire(&m->lock);
+	wq__whole_lock(m);
 	wq__promote_all(m);
 	if (!wq__idle(m))
 		rc = watch(m, &w, deadline_ns);
-	wq__lock_release(&m->lock);
+	wq__whole_unlock(m);
 	return rc;
 }
 
@@ -159,7 +159,7 @@ int wq__mem_wait_key(void *state, const void *key, size_t len, int64_t deadline_
 	unsigned bits = 0;
 	int rc = WQ_OK;
 
-	wq__lock_acquire(&m->lock);
+	wq__whole_lock(m);
 	wq__promote_all(m);
 	id = wq__find(m, hash, key, len);
 	if (id)
@@ -171,7 +171,7 @@ int wq__mem_wait_key(void *state, const void *key, size_t len, int64_t deadline_
 
 		rc = watch(m, &w, deadline_ns);
 	}
-	wq__lock_release(&m->lock);
+	wq__whole_unlock(m);
 	return rc;
 }
 
@@ -234,7 +234,7 @@ int wq__mem_shutdown(void *state)
 {
 	struct wq__memory *m = state;
 
-	wq__lock_acquire(&m->lock);
+	wq__whole_lock(m);
 	begin_closing(m, WQ_WAITING_DROP);
 	if (m->flags & WQ__PATIENT)
 		cut(m, wq__now(m));
@@ -245,7 +245,7 @@ int wq__mem_shutdown(void *state)
 		}
 	}
 	finish_closing(m);
-	wq__lock_release(&m->lock);
+	wq__whole_unlock(m);
 	return WQ_OK;
 }
 
@@ -253,11 +253,11 @@ int wq__mem_shutting_down(void *state)
 {
 	struct wq__memory *m = state;
 
-	wq__lock_acquire(&m->lock);
+	wq__whole_lock(m);
 
 	int rc = m->flags & WQ__SHUT ? 1 : 0;
 
-	wq__lock_release(&m->lock);
+	wq__whole_unlock(m);
 	return rc;
 }
 
@@ -268,7 +268,7 @@ int wq__mem_drain(void *state, int64_t deadline_ns, const wq_drain_options *opti
 	struct wq__watcher w = {.what = FOR_DRAIN, .holds = 1};
 	int rc;
 
-	wq__lock_acquire(&m->lock);
+	wq__whole_lock(m);
 	if (!WQ__BUG(DRAIN_ENTERS_LATE))
 		link_watcher(m, &w);
 	if (begin_closing(m, options ? options->waiting : WQ_WAITING_DROP) ||
@@ -300,7 +300,7 @@ int wq__mem_drain(void *state, int64_t deadline_ns, const wq_drain_options *opti
 		if (shown < 0)
 			rc = (int)shown;
 	}
-	wq__lock_release(&m->lock);
+	wq__whole_unlock(m);
 	return rc;
 }
 
@@ -309,10 +309,10 @@ int wq__mem_clock_changed(void *state)
 {
 	struct wq__memory *m = state;
 
-	wq__lock_acquire(&m->lock);
+	wq__whole_lock(m);
 	wq__wake_all_gets(m);
 	for (struct wq__watcher *w = m->watchers; w; w = w->next)
 		rouse(w);
-	wq__lock_release(&m->lock);
+	wq__whole_unlock(m);
 	return WQ_OK;
 }

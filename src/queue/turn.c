@@ -190,7 +190,7 @@ int wq__mem_turn(void *state, wq_item *item, wq_turn *t)
 	bool go_on = true;
 	int rc = WQ_OK;
 
-	wq__lock_acquire(&m->lock);
+	wq__whole_lock(m);
 	wq__keep_time(m);
 	if (t->steps & WQ_TURN_SETTLE) {
 		t->settled = settle(m, item, t->verdict);
@@ -209,7 +209,7 @@ int wq__mem_turn(void *state, wq_item *item, wq_turn *t)
 	wq__pick_many(m, &wakes);
 	w = wq__rouse_leader(m);
 	wq__let_time_go(m);
-	wq__lock_release(&m->lock);
+	wq__whole_unlock(m);
 	wq__wake_many(&wakes);
 	wq__wake(w);
 	return rc;

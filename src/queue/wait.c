@@ -179,7 +179,7 @@ static enum woken sleep_get(struct wq__memory *m, int64_t deadline_ns, const wq_
 	spun = pauses > 0 &&
 	       atomic_compare_exchange_strong_explicit(&m->spinner, &nobody, &w,
 	                                               memory_order_relaxed, memory_order_relaxed);
-	wq__lock_release(&m->lock);
+	wq__whole_unlock(m);
 	paid = spun && spin(m, &w, pauses);
 	/* Not while another one polls: keys that come are for that one first. */
 	judged = m->spin_max > 0 && (spun || pauses == 0);
@@ -188,7 +188,7 @@ static enum woken sleep_get(struct wq__memory *m, int64_t deadline_ns, const wq_
 	in_time = paid || wq__parker_sleep(&w.parker, until);
 	if (judged && !paid)
 		waited_ns += wq__clock_now();
-	wq__lock_acquire(&m->lock);
+	wq__whole_lock(m);
 	m->inside--;
 	if (kept)
 		wq__keep_time(m);
@@ -276,7 +276,7 @@ int wq__mem_interrupt(void *state, int n)
 {
 	struct wq__memory *m = state;
 
-	wq__lock_acquire(&m->lock);
+	wq__whole_lock(m);
 
 	int kept = (int)m->interrupts;
 
@@ -291,7 +291,7 @@ int wq__mem_interrupt(void *state, int n)
 	}
 	if (!WQ__BUG(INTERRUPT_LOST))
 		m->interrupts = n > INT_MAX - kept ? INT_MAX : m->interrupts + (uint32_t)n;
-	wq__lock_release(&m->lock);
+	wq__whole_unlock(m);
 	return kept;
 }
 
@@ -299,7 +299,7 @@ uint32_t wq__mem_gate_change(void *state, wq_gate *gate)
 {
 	struct wq__memory *m = state;
 
-	wq__lock_acquire(&m->lock);
+	wq__whole_lock(m);
 
 	uint32_t changes = ++gate->changes;
 
@@ -308,7 +308,7 @@ uint32_t wq__mem_gate_change(void *state, wq_gate *gate)
 		if (w->gate == gate)
 			interrupt(m, w);
 	}
-	wq__lock_release(&m->lock);
+	wq__whole_unlock(m);
 	return changes;
 }
 
@@ -349,10 +349,10 @@ void wq__breathe(struct wq__memory *m)
 	m->inside++;
 	wq__pick_many(m, &wakes);
 
-	wq__passed passed = wq__lock_pass(&m->lock);
+	struct wq__whole_passed passed = wq__whole_pass(m);
 
 	wq__wake_many(&wakes);
-	wq__lock_retake(&m->lock, passed);
+	wq__whole_retake(m, passed);
 	m->inside--;
 	if (kept)
 		wq__keep_time(m);

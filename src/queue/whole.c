@@ -1,0 +1,186 @@
+/*
+ * Making a queue with a lane whole: both locks, no finished key in the table, and
+ * counts that are exact. See lane.h.
+ */
+#include "queue/memory.h"
+
+#include <string.h>
+
+static struct wq__lane *lane_new(struct wq__memory *m)
+{
+	struct wq__lane *l = wq__alloc(&m->allocator, sizeof *l, 128);
+
+	if (!l)
+		return NULL;
+	memset(l, 0, sizeof *l);
+	wq__lock_init_own(&l->lock);
+	for (uint32_t i = WQ__HOLDS - 1; i > 0; i--) {
+		l->hold[i].next = l->free_hold;
+		l->free_hold = i;
+	}
+	atomic_init(&l->come, m->head != 0);
+	return l;
+}
+
+void wq__lane_free(struct wq__memory *m)
+{
+	wq__free(&m->allocator, m->lane, sizeof(struct wq__lane));
+}
+
+/* A record: the key goes, unless it has come back since that hold. */
+void wq__see_to_done(struct wq__memory *m, const struct wq__done *d)
+{
+	struct wq__entry *e = wq__entry_at(m, (uint32_t)d->slot);
+	/* acquire: pairs with the release in wq__bits_finish() */
+	unsigned bits = atomic_load_explicit(&e->bits, memory_order_acquire);
+
+	if ((bits & ~(unsigned)WQ__LEN_HIGH) != WQ__FINISHED ||
+	    (e->u.hold.token != d->token && !WQ__BUG(LANE_OLD_RECORD)))
+		return;
+	wq__table_remove(&m->table, (uint32_t)(d->slot >> 32), (uint32_t)d->slot);
+	wq__slab_free(&m->slab, (uint32_t)d->slot);
+}
+
+/* Both locks are held. */
+void wq__make_whole(struct wq__memory *m, struct wq__lane *l)
+{
+	uint32_t at = atomic_load_explicit(&l->done_head, memory_order_relaxed);
+	uint32_t end = atomic_load_explicit(&l->done_tail, memory_order_relaxed);
+
+	m->nready -= atomic_load_explicit(&l->taken, memory_order_relaxed);
+	atomic_store_explicit(&l->taken, 0, memory_order_relaxed);
+	l->head_seen = atomic_load_explicit(&l->head, memory_order_relaxed);
+	if (at == end || WQ__BUG(LANE_NOT_SETTLED))
+		return;
+	for (; at != end; at++)
+		wq__see_to_done(m, &l->done[at % WQ__DONES]);
+	atomic_store_explicit(&l->done_head, end, memory_order_relaxed);
+	l->done_known = l->done_next = l->done_seen = end;
+}
+
+/* There is a lane, or a second thread has come and makes it. */
+void wq__whole_lock_slow(struct wq__memory *m)
+{
+	/* acquire: pairs with the release below */
+	struct wq__lane *l = atomic_load_explicit(&m->lane, memory_order_acquire);
+
+	while (!l) {
+		wq__lock_acquire(&m->lock);
+		l = atomic_load_explicit(&m->lane, memory_order_relaxed);
+		if (!l)
+			l = lane_new(m);
+		if (!l) {
+			/* No memory: then one lock has to do. */
+			m->flags &= ~(uint32_t)WQ__LANES;
+			return;
+		}
+		atomic_store_explicit(&m->lane, l, memory_order_release);
+		wq__lock_release(&m->lock);
+	}
+	wq__lock_acquire(&l->lock);
+	wq__lock_acquire(&m->lock);
+	wq__make_whole(m, l);
+}
+
+/* Let go of it in the midst of long work, as wq__lock_pass() does. */
+struct wq__whole_passed wq__whole_pass(struct wq__memory *m)
+{
+	struct wq__lane *l = atomic_load_explicit(&m->lane, memory_order_relaxed);
+	struct wq__whole_passed p = {.laned = l != NULL};
+
+	p.front = wq__lock_pass(&m->lock);
+	if (l)
+		p.back = wq__lock_pass(&l->lock);
+	return p;
+}
+
+void wq__whole_retake(struct wq__memory *m, struct wq__whole_passed p)
+{
+	struct wq__lane *l;
+
+	if (!p.laned) {
+		wq__lock_retake(&m->lock, p.front);
+		if (!atomic_load_explicit(&m->lane, memory_order_relaxed))
+			return;
+		wq__lock_release(&m->lock);
+		wq__whole_lock(m);
+		return;
+	}
+	l = atomic_load_explicit(&m->lane, memory_order_relaxed);
+	wq__lock_retake(&l->lock, p.back);
+	wq__lock_retake(&m->lock, p.front);
+	wq__make_whole(m, l);
+}
+
+/* ---- the line ------------------------------------------------------------- */
+
+/* The line is empty: what stands behind it moves up, so much of it as half the line. */
+void wq__line_refill(struct wq__memory *m, struct wq__lane *l)
+{
+	for (int n = 0; n < WQ__LINE / 2 && m->head; n++) {
+		const struct wq__entry *e = wq__entry_at(m, m->head);
+
+		wq__line_put(l, m->head);
+		m->head = e->u.line.next;
+		if (m->head)
+			wq__prefetch_to_write(wq__entry_at(m, m->head));
+	}
+	m->scout_ahead = 0;
+	if (m->head)
+		return;
+	m->tail = 0;
+	atomic_store_explicit(&l->come, false, memory_order_relaxed);
+}
+
+static void set_place(struct wq__lane *l, uint32_t place, uint32_t id)
+{
+	atomic_store_explicit(&l->line[place % WQ__LINE], id ? (uint64_t)(place + 1) << 32 | id : 0,
+	                      memory_order_relaxed);
+}
+
+static uint32_t place_id(const struct wq__lane *l, uint32_t place)
+{
+	return (uint32_t)atomic_load_explicit(&l->line[place % WQ__LINE], memory_order_relaxed);
+}
+
+/* Before all others. A full line gives its last one to the list. */
+void wq__line_put_first(struct wq__memory *m, struct wq__lane *l, uint32_t id)
+{
+	uint32_t head = atomic_load_explicit(&l->head, memory_order_relaxed);
+
+	if (l->tail == head) {
+		wq__line_put(l, id);
+		return;
+	}
+	if (l->tail - head == WQ__LINE) {
+		uint32_t last = place_id(l, --l->tail);
+
+		wq__list_push(m, wq__entry_at(m, last), last, WQ_HEAD);
+		atomic_store_explicit(&l->come, true, memory_order_relaxed);
+	}
+	set_place(l, --head, id);
+	atomic_store_explicit(&l->head, head, memory_order_relaxed);
+	l->head_seen = head;
+	l->known = 0;
+}
+
+/* A key leaves the line. False: it is not there, but in the list. */
+bool wq__line_remove(struct wq__memory *m, uint32_t id)
+{
+	struct wq__lane *l = atomic_load_explicit(&m->lane, memory_order_relaxed);
+	uint32_t at;
+
+	if (!l)
+		return false;
+	at = atomic_load_explicit(&l->head, memory_order_relaxed);
+	while (at != l->tail && place_id(l, at) != id)
+		at++;
+	if (at == l->tail)
+		return false;
+	for (; at + 1 != l->tail; at++)
+		set_place(l, at, place_id(l, at + 1));
+	set_place(l, at, 0);
+	l->tail = at;
+	l->known = 0;
+	return true;
+}
