@@ -49,6 +49,11 @@
 	X(GATE_HOLD_LOST, "a pool ends though a key may come back")                                \
 	X(GATE_NOT_WOKEN, "the end of the last hold does not wake a pool's workers")               \
 	X(GATE_CANCEL, "a cancel of the last key does not wake a pool's workers")                  \
+	X(LANE_OVERTAKES, "an add goes into the lane's line though others stand behind it")        \
+	X(LANE_FINISH_STORES, "a done does not see that the key was marked meanwhile")             \
+	X(LANE_MARK_STORES, "an add does not see that the hold has ended meanwhile")               \
+	X(LANE_OLD_RECORD, "a record counts though the key was held again since")                  \
+	X(LANE_NOT_SETTLED, "a whole queue has finished keys in its table")                        \
 	X(POOL_STOP_WAKES_ONE, "the end of the last worker releases one stop instead of all")
 
 #define WQ__BUG_ENUM(name, text) WQ__BUG_##name,

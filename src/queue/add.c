@@ -258,8 +258,15 @@ int wq__mem_add(void *state, const void *key, size_t len)
 {
 	struct wq__memory *m = state;
 	uint32_t hash = wq__hash_of(m, key, len);
+	struct wq__lane *l;
 
-	wq__whole_lock(m);
+	wq__lock_acquire(&m->lock);
+	l = atomic_load_explicit(&m->lane, memory_order_relaxed);
+	if (l) {
+		int rc = wq__lane_add(m, l, hash, key, len);
+
+		return rc == WQ__WHOLE ? add_special(m, hash, key, len) : rc;
+	}
 	if (!wq__plain(m))
 		return add_special(m, hash, key, len);
 
@@ -314,9 +321,14 @@ static wq__forced int add_one(struct wq__memory *m, bool plain, uint32_t hash, c
 	return merges(f.e) ? WQ_MERGED : enter_known(m, true, f.e, f.id, when);
 }
 
+/*
+ * A batch of keys. The front lock is held; in a queue with a lane, the queue may be whole
+ * afterwards: *whole says so, and is told it by who made it so before.
+ */
 static wq__forced int add_batch(struct wq__memory *m, bool plain, const wq_key *keys, size_t n,
-                                const uint32_t *hash, int *outcomes)
+                                const uint32_t *hash, int *outcomes, bool *whole)
 {
+	struct wq__lane *l = atomic_load_explicit(&m->lane, memory_order_relaxed);
 	int64_t when = UNKNOWN;
 	int accepted = 0;
 
@@ -328,6 +340,17 @@ static wq__forced int add_batch(struct wq__memory *m, bool plain, const wq_key *
 		if (i % AHEAD == 0)
 			for (size_t j = i; j < n && j < i + AHEAD; j++)
 				wq__table_prefetch(&m->table, hash[j]);
+		if (rc == WQ_OK && !*whole) {
+			rc = wq__lane_add_one(m, hash[i], k->key, k->len);
+			if (rc == WQ__WHOLE) {
+				wq__lock_release(&m->lock);
+				wq__whole_lock(m);
+				*whole = true;
+				rc = WQ_OK;
+			} else {
+				wq__lane_sweep(m, l);
+			}
+		}
 		if (rc == WQ_OK)
 			rc = add_one(m, plain, hash[i], k, &when);
 		accepted += rc > 0;
@@ -348,20 +371,26 @@ int wq__mem_add_many(void *state, const wq_key *keys, size_t n, int *outcomes)
 		uint32_t hash[WQ__HOLD_MAX] = {0};
 		size_t batch = batch_of(keys + done, n - done);
 		int *told = outcomes ? outcomes + done : NULL;
+		bool whole;
 
 		hash_batch(m, keys + done, batch, hash);
-		wq__whole_retake(m, passed);
+		wq__lock_retake(&m->lock, passed);
+		whole = !wq__laned(m);
 		if (done > 0)
 			m->inside--;
-		accepted += wq__plain(m) ? add_batch(m, true, keys + done, batch, hash, told)
-		                         : add_batch(m, false, keys + done, batch, hash, told);
+		accepted += wq__plain(m) && whole
+		                ? add_batch(m, true, keys + done, batch, hash, told, &whole)
+		                : add_batch(m, false, keys + done, batch, hash, told, &whole);
 		done += batch;
 		wq__pick_many(m, &wakes);
-		if (done < n) {
-			m->inside++;
+		m->inside += done < n;
+		if (whole && wq__laned(m)) {
+			wq__whole_unlock(m);
+			passed.given = false;
+		} else if (done < n) {
 			passed = wq__lock_pass(&m->lock);
 		} else {
-			wq__whole_unlock(m);
+			wq__lock_release(&m->lock);
 		}
 		wq__wake_many(&wakes);
 	}

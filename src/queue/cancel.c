@@ -59,7 +59,7 @@ static void cancel_queued(struct wq__memory *m, struct wq__entry *e, uint64_t sl
 	}
 	if (m->flags & WQ__ORDERED)
 		m->order.remove(m->order.ctx, &e->u.node);
-	else
+	else if (!wq__line_remove(m, (uint32_t)slot))
 		unlink_line(m, e, (uint32_t)slot);
 	wq__vanish(m, e, slot);
 }

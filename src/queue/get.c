@@ -52,9 +52,27 @@ static inline void scout_on(struct wq__memory *m)
 	}
 }
 
+/* From the lane's line; what stands behind it moves up. */
+static wq__apart uint32_t pop_lane(struct wq__memory *m, struct wq__lane *l)
+{
+	uint32_t id = wq__line_at(l, 0);
+
+	if (!id) {
+		wq__line_refill(m, l);
+		id = wq__line_at(l, 0);
+	}
+	wq__line_pop(l);
+	l->known -= l->known > 0;
+	return id;
+}
+
 static wq__forced uint32_t pop_fifo(struct wq__memory *m)
 {
+	struct wq__lane *l = atomic_load_explicit(&m->lane, memory_order_relaxed);
 	uint32_t id = m->head;
+
+	if (wq__unlikely(l != NULL))
+		return pop_lane(m, l);
 
 	m->head = wq__entry_at(m, id)->u.line.next;
 	if (m->head == 0) {
@@ -101,12 +119,12 @@ static wq__forced void take(struct wq__memory *m, bool plain, wq_item *item, siz
 	m->nready--;
 	m->nrunning++;
 	wq__entry_set_state(e, WQ_STATE_RUNNING | (e->bits & WQ__BESIDE));
-	e->u.hold.token = ++m->token;
+	e->u.hold.token = m->token += WQ__HOLDS;
 	e->u.hold.since_ns = e->added_ns;
 	if (wq__unlikely(wq__flags_of(m, plain) & WQ__METERED))
 		wq__meter_start(m, e, id);
-	if (wq__unlikely(m->token % WQ__SAMPLE == 0))
-		wq__sample_begin(m);
+	if (wq__unlikely(m->token / WQ__HOLDS % WQ__SAMPLE == 0))
+		wq__sample_begin(m, m->token);
 	*item = (wq_item){
 	    .key = e->key,
 	    .len = wq__entry_len(e),
@@ -167,7 +185,7 @@ static wq__forced int end_hold(struct wq__memory *m, bool plain, const wq_item *
 
 	if (wq__unlikely(wq__flags_of(m, plain) & WQ__METERED))
 		wq__meter_end(m, e, true);
-	m->nrunning--;
+	wq__hold_over(m, item);
 	if (wq__unlikely(e->bits & WQ_STATE_DIRTY)) {
 		m->ndirty--;
 		if (!WQ__BUG(LOST_READD) &&
@@ -372,20 +390,24 @@ static wq__forced int get_plain(struct wq__memory *m, wq_item *item)
 int wq__mem_get(void *state, wq_item *item, int64_t deadline_ns)
 {
 	struct wq__memory *m = state;
+	struct wq__lane *l = atomic_load_explicit(&m->lane, memory_order_acquire);
 
+	if (l) {
+		wq__lock_acquire(&l->lock);
+		if (wq__lane_get(m, l, item, deadline_ns, NULL, 0) == WQ_OK)
+			return WQ_OK;
+		return get_special(m, item, deadline_ns);
+	}
 	wq__whole_lock(m);
 	if (wq__plain_out(m) && wq__likely(m->nready > 0))
 		return get_plain(m, item);
 	return get_special(m, item, deadline_ns);
 }
 
-int wq__mem_done(void *state, const wq_item *item)
+/* The queue is whole, and let go of. */
+static wq__forced int done_whole(struct wq__memory *m, const wq_item *item)
 {
-	struct wq__memory *m = state;
 	struct wq__waiter *w = NULL;
-
-	wq__whole_lock(m);
-
 	int rc = wq__plain_out(m) ? done_plain(m, item) : done_special(m, item);
 
 	if (rc != WQ_OK && !WQ__BUG(READD_NO_WAKE))
@@ -393,6 +415,24 @@ int wq__mem_done(void *state, const wq_item *item)
 	wq__whole_unlock(m);
 	wq__wake(w);
 	return rc;
+}
+
+int wq__mem_done(void *state, const wq_item *item)
+{
+	struct wq__memory *m = state;
+	struct wq__lane *l = atomic_load_explicit(&m->lane, memory_order_acquire);
+
+	if (l) {
+		wq__lock_acquire(&l->lock);
+		if (wq__lane_done(m, l, item)) {
+			wq__lock_release(&l->lock);
+			return WQ_OK;
+		}
+		wq__whole_up(m, l);
+	} else {
+		wq__whole_lock(m);
+	}
+	return done_whole(m, item);
 }
 
 /* The lock is held, and let go of. */
@@ -414,11 +454,8 @@ static wq__apart int next_special(struct wq__memory *m, wq_item *item, int64_t d
 	return rc;
 }
 
-int wq__mem_next(void *state, wq_item *item, int64_t deadline_ns)
+static int next_whole(struct wq__memory *m, wq_item *item, int64_t deadline_ns)
 {
-	struct wq__memory *m = state;
-
-	wq__whole_lock(m);
 	if (!wq__plain_out(m))
 		return next_special(m, item, deadline_ns);
 
@@ -430,6 +467,25 @@ int wq__mem_next(void *state, wq_item *item, int64_t deadline_ns)
 		return get_special(m, item, deadline_ns);
 	wq__whole_unlock(m);
 	return rc;
+}
+
+int wq__mem_next(void *state, wq_item *item, int64_t deadline_ns)
+{
+	struct wq__memory *m = state;
+	struct wq__lane *l = atomic_load_explicit(&m->lane, memory_order_acquire);
+
+	if (!l) {
+		wq__whole_lock(m);
+		return next_whole(m, item, deadline_ns);
+	}
+	wq__lock_acquire(&l->lock);
+	if (!wq__lane_done(m, l, item)) {
+		wq__whole_up(m, l);
+		return next_whole(m, item, deadline_ns);
+	}
+	if (wq__lane_get(m, l, item, deadline_ns, NULL, 0) == WQ_OK)
+		return WQ_OK;
+	return get_special(m, item, deadline_ns);
 }
 
 static wq_item *item_at(const wq_item *items, size_t item_size, size_t i)
@@ -510,11 +566,52 @@ static void leave(struct wq__memory *m, bool got)
 	wq__wake_many(&wakes);
 }
 
-int wq__mem_get_many(void *state, wq_item *items, size_t item_size, size_t max, int64_t deadline_ns)
+/* Let go of the back lock in the midst of long work. */
+static void breathe_back(struct wq__lane *l)
 {
-	struct wq__memory *m = state;
+	l->inside++;
+	wq__lock_retake(&l->lock, wq__lock_pass(&l->lock));
+	l->inside--;
+}
 
-	wq__whole_lock(m);
+/* So many of the first items as the lane can end the holds of; the back lock is held. */
+static size_t lane_done_some(struct wq__memory *m, struct wq__lane *l, const wq_item *items,
+                             size_t item_size, size_t n, int *outcomes)
+{
+	size_t i = 0;
+
+	while (i < n && wq__lane_done(m, l, item_at(items, item_size, i))) {
+		if (outcomes)
+			outcomes[i] = WQ_OK;
+		if (++i % wq__per_hold(WQ__HOLD_MAX) == 0 && i < n)
+			breathe_back(l);
+	}
+	return i;
+}
+
+/* What is in the lane's line, at most max; the back lock is held. */
+static size_t lane_take_some(struct wq__memory *m, struct wq__lane *l, wq_item *items,
+                             size_t item_size, size_t max)
+{
+	size_t i = 0;
+
+	while (i < max) {
+		wq_item *item = item_at(items, item_size, i);
+
+		if (!wq__lane_take(m, l, item))
+			break;
+		if (wq__unlikely(item_size > sizeof *item))
+			memset(item + 1, 0, item_size - sizeof *item);
+		if (++i % wq__per_hold(WQ__HOLD_MAX) == 0 && i < max)
+			breathe_back(l);
+	}
+	return i;
+}
+
+/* The queue is whole, and let go of. */
+static int get_many_whole(struct wq__memory *m, wq_item *items, size_t item_size, size_t max,
+                          int64_t deadline_ns)
+{
 	wq__keep_time(m);
 
 	int rc = get_some(m, items, item_size, max, deadline_ns);
@@ -523,29 +620,89 @@ int wq__mem_get_many(void *state, wq_item *items, size_t item_size, size_t max, 
 	return rc;
 }
 
+/* The back lock is held, and let go of. Takes what is in line; waits if there is nothing. */
+static int get_many_laned(struct wq__memory *m, struct wq__lane *l, wq_item *items,
+                          size_t item_size, size_t max, int64_t deadline_ns)
+{
+	size_t n = lane_take_some(m, l, items, item_size, max);
+
+	if (n > 0 && (n == max || !atomic_load_explicit(&l->come, memory_order_relaxed))) {
+		wq__lock_release(&l->lock);
+		return (int)n;
+	}
+	if (n == 0 && wq__lane_get(m, l, items, deadline_ns, NULL, 0) == WQ_OK) {
+		if (item_size > sizeof *items)
+			memset(items + 1, 0, item_size - sizeof *items);
+		return 1;
+	}
+	if (n > 0)
+		wq__whole_up(m, l);
+
+	int rc = get_many_whole(m, item_at(items, item_size, n), item_size, max - n,
+	                        n > 0 ? WQ_NOWAIT : deadline_ns);
+
+	return n > 0 ? (int)n + (rc > 0 ? rc : 0) : rc;
+}
+
+int wq__mem_get_many(void *state, wq_item *items, size_t item_size, size_t max, int64_t deadline_ns)
+{
+	struct wq__memory *m = state;
+	struct wq__lane *l = atomic_load_explicit(&m->lane, memory_order_acquire);
+
+	if (l) {
+		wq__lock_acquire(&l->lock);
+		return get_many_laned(m, l, items, item_size, max, deadline_ns);
+	}
+	wq__whole_lock(m);
+	return get_many_whole(m, items, item_size, max, deadline_ns);
+}
+
 int wq__mem_done_many(void *state, const wq_item *items, size_t item_size, size_t n, int *outcomes)
 {
 	struct wq__memory *m = state;
+	struct wq__lane *l = atomic_load_explicit(&m->lane, memory_order_acquire);
 	int error = WQ_OK;
+	size_t first = 0;
 
-	wq__whole_lock(m);
+	if (l) {
+		wq__lock_acquire(&l->lock);
+		first = lane_done_some(m, l, items, item_size, n, outcomes);
+		if (first == n) {
+			wq__lock_release(&l->lock);
+			return (int)n;
+		}
+		wq__whole_up(m, l);
+	} else {
+		wq__whole_lock(m);
+	}
 	wq__keep_time(m);
 
-	int done = done_some(m, items, item_size, n, outcomes, &error);
+	int done = done_some(m, item_at(items, item_size, first), item_size, n - first,
+	                     outcomes ? outcomes + first : NULL, &error);
 
 	leave(m, false);
-	return done;
+	return (int)first + done;
 }
 
 int wq__mem_next_many(void *state, wq_item *items, size_t item_size, size_t n, size_t max,
                       int64_t deadline_ns)
 {
 	struct wq__memory *m = state;
+	struct wq__lane *l = atomic_load_explicit(&m->lane, memory_order_acquire);
 	int rc = WQ_OK;
+	size_t first = 0;
 
-	wq__whole_lock(m);
+	if (l) {
+		wq__lock_acquire(&l->lock);
+		first = lane_done_some(m, l, items, item_size, n, NULL);
+		if (first == n)
+			return get_many_laned(m, l, items, item_size, max, deadline_ns);
+		wq__whole_up(m, l);
+	} else {
+		wq__whole_lock(m);
+	}
 	wq__keep_time(m);
-	done_some(m, items, item_size, n, NULL, &rc);
+	done_some(m, item_at(items, item_size, first), item_size, n - first, NULL, &rc);
 	if (rc == WQ_OK)
 		rc = get_some(m, items, item_size, max, deadline_ns);
 	leave(m, true);
@@ -574,7 +731,7 @@ static int requeue_locked(struct wq__memory *m, const wq_item *item, enum wq_whe
 		m->ndirty--;
 	if (e->bits & WQ_STATE_WAITING)
 		wq__unwait(m, e);
-	m->nrunning--;
+	wq__hold_over(m, item);
 	e->added_ns = e->u.hold.since_ns;
 	wq__ready_push(m, false, e, (uint32_t)item->slot, where);
 	if (m->flags & WQ__WATCHED)

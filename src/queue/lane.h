@@ -74,7 +74,8 @@ struct wq__lane {
 	uint32_t free_hold;          /* B: 0: none */
 	uint32_t done_seen;          /* B: done_head when it was last looked at */
 	uint32_t known;              /* B: ids from the head on that are there, and asked for */
-	bool polls;                  /* B: a Get polls the line */
+	uint32_t inside;             /* B: calls that let go of the back lock and come back */
+	bool polls;                  /* B: one of them polls the line */
 
 	_Alignas(128) _Atomic uint32_t done_tail; /* A, written B: so many records were written */
 

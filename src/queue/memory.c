@@ -82,9 +82,11 @@ static int mem_open(wq *q, const wq_options *o, void **state)
 	m->max_keys = o->max_keys;
 	if (m->room > 0 || m->max_keys > 0)
 		m->flags |= WQ__EXTRA;
+	if (!(m->flags & ~(uint32_t)WQ__EXACT) && !o->name)
+		m->flags |= WQ__LANES;
 	m->width = UINT32_MAX;
 	/* Later than every token of an older queue that may have stood at the same address. */
-	m->token = (uint64_t)wq__clock_now() << 4;
+	m->token = (uint64_t)wq__clock_now() * WQ__HOLDS;
 	m->fd_poll = m->fd_event = m->fd_timer = -1;
 	m->next_due_ns = WQ_NEVER;
 	spin_init(m, o->spin_ns);
@@ -120,7 +122,8 @@ static int mem_close(void *state)
 
 	wq__whole_lock(m);
 
-	bool busy = m->nrunning > 0 || m->inside > 0;
+	struct wq__lane *l = m->lane;
+	bool busy = m->nrunning > 0 || m->inside > 0 || (l && l->inside > 0);
 	size_t n = m->table.n - m->nghosts - m->nmemo - m->npairs;
 	int left = n > INT_MAX ? INT_MAX : (int)n;
 
@@ -135,6 +138,7 @@ static int mem_close(void *state)
 	wq__fd_close(m);
 	if (m->order.free)
 		m->order.free(m->order.ctx);
+	wq__lane_free(m);
 	wq__agenda_release(&m->agenda);
 	wq__table_release(&m->table);
 	meter_free(m);

@@ -201,6 +201,7 @@ void wq__see_to_done(struct wq__memory *m, const struct wq__done *d);
 struct wq__whole_passed wq__whole_pass(struct wq__memory *m);
 void wq__whole_retake(struct wq__memory *m, struct wq__whole_passed p);
 void wq__lane_free(struct wq__memory *m);
+void wq__line_move(struct wq__memory *m, struct wq__lane *l);
 void wq__line_refill(struct wq__memory *m, struct wq__lane *l);
 void wq__line_put_first(struct wq__memory *m, struct wq__lane *l, uint32_t id);
 bool wq__line_remove(struct wq__memory *m, uint32_t id);
@@ -213,7 +214,8 @@ int wq__lane_add_one(struct wq__memory *m, uint32_t hash, const void *key, size_
 void wq__lane_sweep(struct wq__memory *m, struct wq__lane *l);
 bool wq__lane_take(struct wq__memory *m, struct wq__lane *l, wq_item *item);
 bool wq__lane_done(struct wq__memory *m, struct wq__lane *l, const wq_item *item);
-bool wq__lane_wait(struct wq__memory *m, struct wq__lane *l, wq_item *item, int64_t deadline_ns);
+int wq__lane_get(struct wq__memory *m, struct wq__lane *l, wq_item *item, int64_t deadline_ns,
+                 const wq_gate *gate, uint32_t seen);
 
 /* add.c */
 int wq__mem_add(void *state, const void *key, size_t len);
@@ -287,7 +289,9 @@ uint32_t wq__mem_gate_change(void *state, wq_gate *gate);
 void wq__wake_all_gets(struct wq__memory *m);
 struct wq__waiter *wq__rouse_leader(struct wq__memory *m);
 int wq__mem_interrupt(void *state, int n);
-void wq__sample_begin(struct wq__memory *m);
+uint32_t wq__spin_budget(const struct wq__memory *m, int64_t deadline_ns);
+void wq__spin_paid(struct wq__memory *m);
+void wq__sample_begin(struct wq__memory *m, uint64_t token);
 void wq__sample_end(struct wq__memory *m);
 void wq__breathe(struct wq__memory *m);
 
@@ -328,6 +332,13 @@ static inline void wq__whole_lock(struct wq__memory *m)
 		wq__lock_release(&m->lock);
 	}
 	wq__whole_lock_slow(m);
+}
+
+/* The same for who holds the back lock. */
+static inline void wq__whole_up(struct wq__memory *m, struct wq__lane *l)
+{
+	wq__lock_acquire(&m->lock);
+	wq__make_whole(m, l);
 }
 
 static inline void wq__whole_unlock(struct wq__memory *m)
@@ -557,10 +568,64 @@ static wq__forced void wq__ready_push(struct wq__memory *m, bool plain, struct w
 	wq__list_push(m, e, id, where);
 }
 
+/* Does the line belong to a lane, which polls by itself? */
+static inline bool wq__laned(const struct wq__memory *m)
+{
+	return atomic_load_explicit(&m->lane, memory_order_relaxed) != NULL;
+}
+
+/* How many keys are ready. Beside Gets of the lane, some of those may be taken by now. */
+static inline uint32_t wq__about_ready(const struct wq__memory *m)
+{
+	const struct wq__lane *l = atomic_load_explicit(&m->lane, memory_order_relaxed);
+
+	return m->nready - (l ? atomic_load_explicit(&l->taken, memory_order_relaxed) : 0);
+}
+
+/* A hold ends, in whatever way. */
+static inline void wq__hold_over(struct wq__memory *m, const wq_item *item)
+{
+	struct wq__lane *l = atomic_load_explicit(&m->lane, memory_order_relaxed);
+
+	m->nrunning--;
+	if (wq__unlikely(l != NULL))
+		wq__hold_free(l, item->token);
+}
+
+/* Some key is ready, in a FIFO: the first. */
+static inline uint32_t wq__first_ready(const struct wq__memory *m)
+{
+	struct wq__lane *l = atomic_load_explicit(&m->lane, memory_order_relaxed);
+	uint32_t id = l ? wq__line_at(l, 0) : 0;
+
+	return id ? id : m->head;
+}
+
+/* Gets that are under way: seen no later than the keys that the caller has put in line. */
+static inline uint32_t wq__inflight(const struct wq__memory *m)
+{
+	atomic_thread_fence(memory_order_seq_cst);
+	return atomic_load_explicit(&m->inflight, memory_order_relaxed);
+}
+
+/* A Get that polls the line looks around. */
+static inline void wq__call_poller(struct wq__memory *m)
+{
+	struct wq__lane *l = atomic_load_explicit(&m->lane, memory_order_relaxed);
+
+	if (l)
+		atomic_store_explicit(&l->come, true, memory_order_relaxed);
+}
+
+static inline bool wq__some_wait(const struct wq__memory *m)
+{
+	return atomic_load_explicit(&m->gets, memory_order_relaxed) != NULL;
+}
+
 /* A waiter that has to be woken after unlocking, or NULL. */
 static inline struct wq__waiter *wq__pick(struct wq__memory *m)
 {
-	return wq__likely(!m->gets) ? NULL : wq__pick_slow(m);
+	return wq__likely(!wq__some_wait(m)) ? NULL : wq__pick_slow(m);
 }
 
 /* The lock is released; the waiter may be gone already, only its address counts. */
@@ -579,9 +644,9 @@ static inline void wq__pick_many(struct wq__memory *m, struct wq__wakes *wakes)
 	struct wq__waiter *w;
 
 	wakes->n = 0;
-	if (wq__likely(!m->gets))
+	if (wq__likely(!wq__some_wait(m)))
 		return;
-	for (int i = 0; i < WQ__WAKE_MAX && m->gets; i++) {
+	for (int i = 0; i < WQ__WAKE_MAX && wq__some_wait(m); i++) {
 		uint32_t before = m->inflight;
 
 		w = wq__pick_slow(m);

@@ -227,7 +227,7 @@ int wq__mem_look(void *state, wq_snapshot *out)
 		look_at_times(m, out);
 	/* Of orders of one's own only they know who is the head. */
 	if (m->nready > 0 && !(m->flags & WQ__ORDERED)) {
-		const struct wq__entry *e = wq__entry_at(m, m->head);
+		const struct wq__entry *e = wq__entry_at(m, wq__first_ready(m));
 
 		sample(&out->oldest_queued, e, out->now_ns - e->added_ns);
 	}

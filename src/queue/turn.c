@@ -64,7 +64,7 @@ static int leave_over(struct wq__memory *m, const wq_item *item, struct wq__entr
 	if (m->flags & WQ__METERED)
 		wq__meter_end(m, e, true);
 	wq__entry_set_state(e, WQ__CANCELLED | (e->bits & WQ__BESIDE));
-	m->nrunning--;
+	wq__hold_over(m, item);
 	m->nleft++;
 	if (m->flags & (WQ__WATCHED | WQ__GATED))
 		wq__watch_hold_end(m, (uint32_t)item->slot, WQ__ENDED, true);
@@ -82,7 +82,10 @@ static int die(struct wq__memory *m, wq_item *item, struct wq__entry *e)
 {
 	if (item->token == m->sample)
 		wq__sample_end(m);
-	item->token = e->u.hold.token = ++m->token;
+	/* The new token has no place among the lane's holds. */
+	wq__hold_over(m, item);
+	m->nrunning++;
+	item->token = e->u.hold.token = m->token += WQ__HOLDS;
 	m->ndead++;
 	return WQ_DEAD;
 }
@@ -182,17 +185,30 @@ static int get(struct wq__memory *m, wq_item *item, const wq_turn *t)
 	return rc;
 }
 
-int wq__mem_turn(void *state, wq_item *item, wq_turn *t)
+/* The end of a hold that needs no more than the lane; back lock held. */
+static bool settle_in_lane(struct wq__memory *m, struct wq__lane *l, const wq_item *item,
+                           wq_turn *t)
 {
-	struct wq__memory *m = state;
+	if (!(t->steps & WQ_TURN_SETTLE) || t->verdict != WQ_DONE || !wq__lane_done(m, l, item))
+		return false;
+	t->settled = WQ_OK;
+	if (t->on_settled)
+		t->on_settled(t->arg, t->settled);
+	return true;
+}
+
+/* The queue is whole. What is left of the turn, and the locks are let go of. */
+static int turn_whole(struct wq__memory *m, wq_item *item, wq_turn *t, bool settled)
+{
 	struct wq__wakes wakes;
 	struct wq__waiter *w;
 	bool go_on = true;
 	int rc = WQ_OK;
 
-	wq__whole_lock(m);
 	wq__keep_time(m);
-	if (t->steps & WQ_TURN_SETTLE) {
+	if (settled) {
+		go_on = true;
+	} else if (t->steps & WQ_TURN_SETTLE) {
 		t->settled = settle(m, item, t->verdict);
 		go_on = t->settled != WQ_DEAD;
 	} else if (t->steps & WQ_TURN_BURY) {
@@ -200,7 +216,7 @@ int wq__mem_turn(void *state, wq_item *item, wq_turn *t)
 	} else {
 		t->settled = WQ_OK;
 	}
-	if (t->on_settled && go_on && t->steps & (WQ_TURN_SETTLE | WQ_TURN_BURY))
+	if (t->on_settled && go_on && !settled && t->steps & (WQ_TURN_SETTLE | WQ_TURN_BURY))
 		t->on_settled(t->arg, t->settled);
 	if (t->settled < 0)
 		rc = t->settled;
@@ -213,4 +229,30 @@ int wq__mem_turn(void *state, wq_item *item, wq_turn *t)
 	wq__wake_many(&wakes);
 	wq__wake(w);
 	return rc;
+}
+
+int wq__mem_turn(void *state, wq_item *item, wq_turn *t)
+{
+	struct wq__memory *m = state;
+	struct wq__lane *l = atomic_load_explicit(&m->lane, memory_order_acquire);
+	bool settled;
+
+	if (!l) {
+		wq__whole_lock(m);
+		return turn_whole(m, item, t, false);
+	}
+	wq__lock_acquire(&l->lock);
+	settled = settle_in_lane(m, l, item, t);
+	if (settled && !(t->steps & WQ_TURN_GET)) {
+		wq__lock_release(&l->lock);
+		return WQ_OK;
+	}
+	if (settled || t->steps == WQ_TURN_GET) {
+		t->settled = WQ_OK;
+		if (wq__lane_get(m, l, item, t->deadline_ns, t->gate, t->seen) == WQ_OK)
+			return WQ_OK;
+		return turn_whole(m, item, t, true);
+	}
+	wq__whole_up(m, l);
+	return turn_whole(m, item, t, false);
 }

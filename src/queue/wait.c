@@ -39,13 +39,24 @@ enum {
 
 enum woken { PICKED, TIMED_OUT, INTERRUPTED };
 
+/* Written under the front lock; a Get that takes the back lock alone looks at it, too. */
+static void set_first(struct wq__memory *m, struct wq__waiter *w)
+{
+	atomic_store_explicit(&m->gets, w, memory_order_relaxed);
+}
+
+static struct wq__waiter *first(const struct wq__memory *m)
+{
+	return atomic_load_explicit(&m->gets, memory_order_relaxed);
+}
+
 static void link_waiter(struct wq__memory *m, struct wq__waiter *w)
 {
 	w->prev = NULL;
-	w->next = m->gets;
-	if (m->gets)
-		m->gets->prev = w;
-	m->gets = w;
+	w->next = first(m);
+	if (w->next)
+		w->next->prev = w;
+	set_first(m, w);
 }
 
 static void unlink_waiter(struct wq__memory *m, struct wq__waiter *w)
@@ -53,7 +64,7 @@ static void unlink_waiter(struct wq__memory *m, struct wq__waiter *w)
 	if (w->prev)
 		w->prev->next = w->next;
 	else
-		m->gets = w->next;
+		set_first(m, w->next);
 	if (w->next)
 		w->next->prev = w->prev;
 	if (m->leader == w)
@@ -78,12 +89,15 @@ static bool comes_due(const struct wq__memory *m)
 
 struct wq__waiter *wq__pick_slow(struct wq__memory *m)
 {
-	struct wq__waiter *w = m->gets;
-	uint32_t keys = m->nready < m->width ? m->nready : m->width;
+	struct wq__waiter *w = first(m);
+	uint32_t ready = wq__about_ready(m), width = m->width;
+	uint32_t keys = ready < width ? ready : width;
 	/* Somebody has to sleep until the next due time. */
-	bool leaderless = comes_due(m) && !m->leader && m->inflight == 0 && !WQ__BUG(LEADER_LOST);
+	/* Pairs with a polling Get's step down from inflight: it sees the key, or is not seen. */
+	uint32_t inflight = wq__inflight(m);
+	bool leaderless = comes_due(m) && !m->leader && inflight == 0 && !WQ__BUG(LEADER_LOST);
 
-	if (m->inflight >= keys && !leaderless)
+	if (inflight >= keys && !leaderless)
 		return NULL;
 	return release(m, w) ? w : NULL;
 }
@@ -101,8 +115,9 @@ struct wq__waiter *(wq__rouse_leader)(struct wq__memory *m)
 /* Under the lock, because the list is walked: this is shutdown, or a clock that jumped. */
 void(wq__wake_all_gets)(struct wq__memory *m)
 {
-	while (m->gets) {
-		struct wq__waiter *w = m->gets;
+	wq__call_poller(m);
+	while (first(m)) {
+		struct wq__waiter *w = first(m);
 
 		if (release(m, w))
 			wq__wake(w);
@@ -126,6 +141,11 @@ static void adapt_spin(struct wq__memory *m, bool would_pay)
 	m->spin_pauses = would_pay ? m->spin_max : n < m->spin_min ? m->spin_min : n;
 }
 
+void wq__spin_paid(struct wq__memory *m)
+{
+	adapt_spin(m, true);
+}
+
 static bool spin(struct wq__memory *m, struct wq__waiter *w, uint32_t pauses)
 {
 	struct wq__waiter *me = w;
@@ -138,7 +158,7 @@ static bool spin(struct wq__memory *m, struct wq__waiter *w, uint32_t pauses)
 }
 
 /* How long to poll: not past the deadline. */
-static uint32_t spin_budget(const struct wq__memory *m, int64_t deadline_ns)
+uint32_t wq__spin_budget(const struct wq__memory *m, int64_t deadline_ns)
 {
 	enum { LONGEST_US = 2000 };
 	int64_t left_us;
@@ -173,7 +193,7 @@ static enum woken sleep_get(struct wq__memory *m, int64_t deadline_ns, const wq_
 		if (until > m->next_due_ns)
 			until = m->next_due_ns;
 	}
-	pauses = spin_budget(m, until);
+	pauses = wq__laned(m) ? 0 : wq__spin_budget(m, until);
 	until = wq__clock_deadline(&m->clock, until);
 	m->inside++;
 	spun = pauses > 0 &&
@@ -282,7 +302,7 @@ int wq__mem_interrupt(void *state, int n)
 
 	if (n == 0)
 		m->interrupts = 0;
-	for (struct wq__waiter *w = m->gets, *next; n > 0 && w; w = next) {
+	for (struct wq__waiter *w = first(m), *next; n > 0 && w; w = next) {
 		next = w->next;
 		if (!w->gate) {
 			interrupt(m, w);
@@ -291,6 +311,7 @@ int wq__mem_interrupt(void *state, int n)
 	}
 	if (!WQ__BUG(INTERRUPT_LOST))
 		m->interrupts = n > INT_MAX - kept ? INT_MAX : m->interrupts + (uint32_t)n;
+	wq__call_poller(m);
 	wq__whole_unlock(m);
 	return kept;
 }
@@ -303,7 +324,9 @@ uint32_t wq__mem_gate_change(void *state, wq_gate *gate)
 
 	uint32_t changes = ++gate->changes;
 
-	for (struct wq__waiter *w = m->gets, *next; w; w = next) {
+	wq__call_poller(m);
+
+	for (struct wq__waiter *w = first(m), *next; w; w = next) {
 		next = w->next;
 		if (w->gate == gate)
 			interrupt(m, w);
@@ -320,14 +343,14 @@ static void learn(struct wq__memory *m, int64_t took)
 }
 
 /* The latest hold is timed from now on. */
-void wq__sample_begin(struct wq__memory *m)
+void wq__sample_begin(struct wq__memory *m, uint64_t token)
 {
 	int64_t now = wq__clock_now();
 
 	/* One that was timed and has not ended: with many long handlers none would ever end. */
 	if (m->sample != 0 && now - m->sample_start_ns > LONG_HOLD_NS)
 		learn(m, now - m->sample_start_ns);
-	m->sample = m->token;
+	m->sample = token;
 	m->sample_start_ns = now;
 }
 

@@ -37,7 +37,7 @@ void wq__see_to_done(struct wq__memory *m, const struct wq__done *d)
 	if ((bits & ~(unsigned)WQ__LEN_HIGH) != WQ__FINISHED ||
 	    (e->u.hold.token != d->token && !WQ__BUG(LANE_OLD_RECORD)))
 		return;
-	wq__table_remove(&m->table, (uint32_t)(d->slot >> 32), (uint32_t)d->slot);
+	wq__table_remove(&m->table, d->slot);
 	wq__slab_free(&m->slab, (uint32_t)d->slot);
 }
 
@@ -114,22 +114,27 @@ void wq__whole_retake(struct wq__memory *m, struct wq__whole_passed p)
 
 /* ---- the line ------------------------------------------------------------- */
 
+/* The front lock is held, the line has room: the first of those behind it moves up. */
+void wq__line_move(struct wq__memory *m, struct wq__lane *l)
+{
+	uint32_t id = m->head;
+
+	m->head = wq__entry_at(m, id)->u.line.next;
+	if (m->head) {
+		wq__prefetch(wq__entry_at(m, m->head));
+	} else {
+		m->tail = 0;
+		atomic_store_explicit(&l->come, false, memory_order_relaxed);
+	}
+	m->scout_ahead = 0;
+	wq__line_put(l, id);
+}
+
 /* The line is empty: what stands behind it moves up, so much of it as half the line. */
 void wq__line_refill(struct wq__memory *m, struct wq__lane *l)
 {
-	for (int n = 0; n < WQ__LINE / 2 && m->head; n++) {
-		const struct wq__entry *e = wq__entry_at(m, m->head);
-
-		wq__line_put(l, m->head);
-		m->head = e->u.line.next;
-		if (m->head)
-			wq__prefetch_to_write(wq__entry_at(m, m->head));
-	}
-	m->scout_ahead = 0;
-	if (m->head)
-		return;
-	m->tail = 0;
-	atomic_store_explicit(&l->come, false, memory_order_relaxed);
+	for (int n = 0; n < WQ__LINE / 2 && m->head; n++)
+		wq__line_move(m, l);
 }
 
 static void set_place(struct wq__lane *l, uint32_t place, uint32_t id)

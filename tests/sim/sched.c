@@ -549,6 +549,20 @@ void wq__lock_init_own(wq__lock *l)
 	wq__lock_init(l);
 }
 
+bool sim_lanes;
+
+bool wq__lock_is_shared(const wq__lock *l)
+{
+	(void)l;
+	return sim_lanes;
+}
+
+void wq__point(void)
+{
+	if (cur != MAIN && !quiet)
+		point();
+}
+
 void wq__lock_acquire(wq__lock *l)
 {
 	/* Guided, the release before it was a point, and nothing that others see lies between. */
