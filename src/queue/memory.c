@@ -58,7 +58,11 @@ static int mem_open(wq *q, const wq_options *o, void **state)
 	if (!m)
 		return WQ_ENOMEM;
 	memset(m, 0, sizeof *m);
+#ifdef WQ_LANED
+	wq__lock_init(&m->lock); /* for tests: every queue that may have a lane gets one at once */
+#else
 	wq__lock_init_own(&m->lock);
+#endif
 	m->allocator = *o->allocator;
 	m->clock = *o->clock;
 	if (m->clock.now != wq__clock_real.now || o->name)
