@@ -178,7 +178,7 @@ void wq__parker_wake(wq__parker *p);
 
 /* Another task may run here: between two steps on memory that several threads write. */
 void wq__point(void);
-bool wq__lock_is_shared(const wq__lock *l);
+bool wq__lock_is_crowded(const wq__lock *l);
 void wq__lock_acquire(wq__lock *l);
 void wq__lock_release(wq__lock *l);
 wq__passed wq__lock_pass(wq__lock *l);
@@ -260,10 +260,16 @@ static inline void wq__lock_acquire(wq__lock *l)
 	wq__lock_slow(l);
 }
 
-/* Has more than one thread used it? Then it is so for good, and locked instructions take it. */
-static inline bool wq__lock_is_shared(const wq__lock *l)
+/* Do threads have to wait for each other? Then no thread owns it any more, for good. */
+static inline bool wq__lock_is_crowded(const wq__lock *l)
 {
+	enum { SEVERAL = 8 };
+
+#ifdef WQ_LANED /* for tests: every lock is */
 	return atomic_load_explicit(&l->word, memory_order_relaxed) != WQ__OWNED;
+#else
+	return atomic_load_explicit(&l->came, memory_order_relaxed) >= SEVERAL;
+#endif
 }
 
 /* Does the thread that goes to sleep see to the order of what others do? */

@@ -119,16 +119,16 @@ static wq__forced void take(struct wq__memory *m, bool plain, wq_item *item, siz
 	m->nready--;
 	m->nrunning++;
 	wq__entry_set_state(e, WQ_STATE_RUNNING | (e->bits & WQ__BESIDE));
-	e->u.hold.token = m->token += WQ__HOLDS;
+	e->u.hold.token = wq__new_token(m, id);
 	e->u.hold.since_ns = e->added_ns;
 	if (wq__unlikely(wq__flags_of(m, plain) & WQ__METERED))
 		wq__meter_start(m, e, id);
 	if (wq__unlikely(m->token / WQ__HOLDS % WQ__SAMPLE == 0))
-		wq__sample_begin(m, m->token);
+		wq__sample_begin(m, e->u.hold.token);
 	*item = (wq_item){
 	    .key = e->key,
 	    .len = wq__entry_len(e),
-	    .token = m->token,
+	    .token = e->u.hold.token,
 	    .added_ns = e->added_ns,
 	    .attempts = wq__entry_failures(e) + 1,
 	    .owner = m,

@@ -196,19 +196,14 @@ bool wq__lane_take(struct wq__memory *m, struct wq__lane *l, wq_item *item)
 	if (!is_plain_out(m) || !some(m, l))
 		return false;
 
-	uint32_t id = wq__line_at(l, 0), hold;
+	uint32_t id = wq__line_at(l, 0);
 	struct wq__entry *e = wq__entry_at(m, id);
 	unsigned bits = atomic_load_explicit(&e->bits, memory_order_relaxed);
 	uint64_t token;
 
 	if (wq__unlikely((bits & no_len) != WQ_STATE_QUEUED))
 		return false;
-	hold = wq__hold_new(l);
-	token = (m->token += WQ__HOLDS) | hold;
-	if (hold) {
-		l->hold[hold].token = token;
-		l->hold[hold].id = id;
-	}
+	token = wq__hold_new(l, m->token += WQ__HOLDS, id);
 	*item = (wq_item){
 	    .key = e->key,
 	    .len = wq__entry_len(e),

@@ -8,8 +8,8 @@
  *   the lane's, "back"   | get, done           | head of the line, holds
  *
  * Everything else takes both, back first, and then finds the queue as if there was
- * one lock: the queue is "whole" (wq__whole_lock). Until a second thread uses a
- * queue there is no lane, and the front lock alone makes it whole.
+ * one lock: the queue is "whole" (wq__whole_lock). Until threads have to wait for each
+ * other there is no lane, and the front lock alone makes the queue whole.
  *
  * Three rings connect the two sides:
  *
@@ -183,14 +183,17 @@ static inline uint8_t wq__bits_look(_Atomic uint8_t *bits)
 
 /* ---- holds ---------------------------------------------------------------- */
 
-/* B. A number for a hold, or 0. */
-static inline uint32_t wq__hold_new(struct wq__lane *l)
+/* B. A hold begins: the token with its number, if there is one left. */
+static inline uint64_t wq__hold_new(struct wq__lane *l, uint64_t token, uint32_t id)
 {
 	uint32_t i = l->free_hold;
 
-	if (wq__likely(i))
-		l->free_hold = l->hold[i].next;
-	return i;
+	if (wq__unlikely(i == 0))
+		return token;
+	l->free_hold = l->hold[i].next;
+	l->hold[i].token = token | i;
+	l->hold[i].id = id;
+	return token | i;
 }
 
 /* B. Is this the hold that the token names? */

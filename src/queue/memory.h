@@ -322,12 +322,12 @@ void wq__fd_due(struct wq__memory *m);
 
 /* ---- the locks ------------------------------------------------------------ */
 
-/* Lock everything. A second thread that does so gives the queue a lane. */
+/* Lock everything. Once threads wait for each other there, the queue gets a lane. */
 static inline void wq__whole_lock(struct wq__memory *m)
 {
 	if (wq__likely(!atomic_load_explicit(&m->lane, memory_order_relaxed))) {
 		wq__lock_acquire(&m->lock);
-		if (wq__likely(!wq__lock_is_shared(&m->lock) || !(m->flags & WQ__LANES)))
+		if (wq__likely(!wq__lock_is_crowded(&m->lock) || !(m->flags & WQ__LANES)))
 			return;
 		wq__lock_release(&m->lock);
 	}
@@ -590,6 +590,15 @@ static inline void wq__hold_over(struct wq__memory *m, const wq_item *item)
 	m->nrunning--;
 	if (wq__unlikely(l != NULL))
 		wq__hold_free(l, item->token);
+}
+
+/* A key is held from now on: the token, which names its place among the lane's holds. */
+static inline uint64_t wq__new_token(struct wq__memory *m, uint32_t id)
+{
+	struct wq__lane *l = atomic_load_explicit(&m->lane, memory_order_relaxed);
+
+	m->token += WQ__HOLDS;
+	return wq__unlikely(l != NULL) ? wq__hold_new(l, m->token, id) : m->token;
 }
 
 /* Some key is ready, in a FIFO: the first. */

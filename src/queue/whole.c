@@ -58,7 +58,7 @@ void wq__make_whole(struct wq__memory *m, struct wq__lane *l)
 	l->done_known = l->done_next = l->done_seen = end;
 }
 
-/* There is a lane, or a second thread has come and makes it. */
+/* There is a lane, or threads wait for each other and it is time to make one. */
 void wq__whole_lock_slow(struct wq__memory *m)
 {
 	/* acquire: pairs with the release below */

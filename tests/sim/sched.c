@@ -551,7 +551,7 @@ void wq__lock_init_own(wq__lock *l)
 
 bool sim_lanes;
 
-bool wq__lock_is_shared(const wq__lock *l)
+bool wq__lock_is_crowded(const wq__lock *l)
 {
 	(void)l;
 	return sim_lanes;
