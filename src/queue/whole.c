@@ -18,6 +18,7 @@ static struct wq__lane *lane_new(struct wq__memory *m)
 		l->hold[i].next = l->free_hold;
 		l->free_hold = i;
 	}
+	l->hold[0].token = 1; /* no item's: a token that names place 0 is a multiple of WQ__HOLDS */
 	atomic_init(&l->come, m->head != 0);
 	return l;
 }

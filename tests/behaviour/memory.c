@@ -68,6 +68,7 @@ static void burst(void (*work)(wq *q, uint64_t *rng), uint64_t hash_seed)
 
 	fixture_open(&f, &(wq_options){.seed = hash_seed});
 	add_keys(f.q);
+	IS(wq_len(f.q), N); /* has a lane by now, if it is to have one */
 
 	int64_t calls = f.mem.calls;
 

@@ -1,9 +1,10 @@
 /*
  * Long work lets others in. Every call that needs several holds of the lock gives it to a
  * thread that waits, at each release but the last: a bystander waits for one hold, however
- * long the call takes.
+ * long the call takes. In a queue with a lane this goes for both locks. All tests run twice, on
+ * a queue with one lock and on one with a lane.
  *
- * No race is waited for. The queue believes that somebody waits for its lock, and each
+ * No race is waited for. The queue believes that somebody waits for each of its locks, and each
  * release calls wq__lock_wake(), which the linker replaces (--wrap): there the lock is seen to
  * be given, and is taken and released in the place of the one who waits.
  */
@@ -19,32 +20,42 @@ void __wrap_wq__lock_wake(_Atomic uint32_t *place);
 
 enum { MANY = 3000 };
 
+enum { FRONT, BACK, LOCKS };
+
 static struct fixture f;
-static wq__lock *lock;
+static bool laned;
+static int nlocks;
+static wq__lock *lock[LOCKS];
 static bool watching;
-static int given, released;
+static int given[LOCKS], released;
 static wq_item items[MANY];
 static wq_key keys[MANY];
 static uint32_t numbers[MANY];
 
-static void somebody_waits(void)
+static void somebody_waits(int i)
 {
-	atomic_fetch_add(&lock->came, 1);
-	atomic_fetch_or(lock->place, 1);
+	atomic_fetch_add(&lock[i]->came, 1);
+	atomic_fetch_or(lock[i]->place, 1);
 }
 
 void __wrap_wq__lock_wake(_Atomic uint32_t *place)
 {
+	bool was_given = false;
+
 	if (!watching) {
 		__real_wq__lock_wake(place);
 		return;
 	}
-	if (atomic_load(&lock->word) == WQ__GIVEN) {
-		given++;
-		atomic_fetch_add(&lock->went, 1);
-		atomic_store(&lock->word, WQ__FREE);
-		somebody_waits();
-	} else {
+	for (int i = 0; i < nlocks; i++) {
+		if (atomic_load(&lock[i]->word) != WQ__GIVEN)
+			continue;
+		given[i]++;
+		atomic_fetch_add(&lock[i]->went, 1);
+		atomic_store(&lock[i]->word, WQ__FREE);
+		somebody_waits(i);
+		was_given = true;
+	}
+	if (!was_given) {
 		released++;
 		atomic_fetch_or(place, 1);
 	}
@@ -56,42 +67,61 @@ static int64_t use(void *arg)
 	return wq_len(f.q);
 }
 
-/* A queue that two threads have used; `n` keys wait, and are due as soon as it is said. */
+/*
+ * A queue that two threads have used; `n` keys wait, and are due as soon as it is said. One
+ * with a bound has no lane.
+ */
 static void open_with(int n)
 {
+	struct wq__memory *m;
 	struct actor a;
 	wq_item it;
 
-	fixture_open(&f, NULL);
+	fixture_open(&f, &(wq_options){.max_keys = laned ? 0 : UINT32_MAX});
 	IS(wq_add_str(f.q, "first"), WQ_QUEUED);
 	get_is(f.q, &it, "first");
-	lock = &((struct wq__memory *)(uintptr_t)it.owner)->lock;
+	m = (struct wq__memory *)(uintptr_t)it.owner;
 	IS(wq_done(f.q, &it), WQ_OK);
 	actor_start(&a, use, NULL);
 	actor_join(&a);
+	lock[FRONT] = &m->lock;
+	lock[BACK] = laned ? &m->lane->lock : NULL;
+	nlocks = laned ? 2 : 1;
+	IS(wq__laned(m), laned);
+	/* The second thread of the back lock ends its ownership. */
+	IS(wq_len(f.q), 0);
 	for (uint32_t i = 0; i < MANY; i++) {
 		numbers[i] = i;
 		keys[i] = (wq_key){&numbers[i], sizeof numbers[i]};
 		if (i < (uint32_t)n)
 			IS(wq_add_at(f.q, &i, sizeof i, START_NS + 1 + i), WQ_WAITING);
 	}
-	given = released = 0;
+	given[FRONT] = given[BACK] = released = 0;
 }
 
 static void watch(void)
 {
-	somebody_waits();
+	for (int i = 0; i < nlocks; i++)
+		somebody_waits(i);
 	watching = true;
 }
 
-/* At least so many times it was given, and released once, at the end. */
-static void was_given(int times)
+/* At least so many times each lock was given; they were released once, at the end. */
+static void were_given(int front, int back, int releases)
 {
 	watching = false;
-	atomic_store(&lock->came, (uint16_t)atomic_load(&lock->went));
-	assert_true(given >= times);
-	IS(released, 1);
-	given = released = 0;
+	for (int i = 0; i < nlocks; i++)
+		atomic_store(&lock[i]->came, (uint16_t)atomic_load(&lock[i]->went));
+	assert_true(given[FRONT] >= front);
+	assert_true(!laned || given[BACK] >= back);
+	IS(released, releases);
+	given[FRONT] = given[BACK] = released = 0;
+}
+
+/* By a call for which the queue is whole. */
+static void was_given(int times)
+{
+	were_given(times, times, nlocks);
 }
 
 static void all_due(void)
@@ -177,19 +207,28 @@ static int count_key(void *ctx, const wq_key_info *info)
 	return 0;
 }
 
+/*
+ * In a queue with a lane, adds pass the front lock. Gets and dones pass the back lock as long as
+ * the line and the holds of the lane go, and then both.
+ */
 static void calls_on_many_keys_yield(void **state)
 {
+	enum {
+		IN_LINE = WQ__LINE / 256,
+		BEHIND = (MANY - WQ__LINE) / 256,
+		HELD = (MANY - WQ__HOLDS) / 256,
+	};
 	int n = 0;
 
 	(void)state;
 	open_with(0);
 	watch();
 	IS(wq_add_many(f.q, keys, MANY, NULL), MANY);
-	was_given(BATCHES - 1);
+	were_given(BATCHES - 1, 0, 1);
 
 	watch();
 	IS(wq_get_many(f.q, items, sizeof items[0], MANY, WQ_NOWAIT), MANY);
-	was_given(BATCHES - 1);
+	were_given(laned ? BEHIND : BATCHES - 1, IN_LINE + BEHIND, nlocks);
 
 	watch();
 	IS(wq_walk(f.q, count_key, &n), MANY);
@@ -198,7 +237,22 @@ static void calls_on_many_keys_yield(void **state)
 
 	watch();
 	IS(wq_done_many(f.q, items, sizeof items[0], MANY, NULL), MANY);
-	was_given(BATCHES - 1);
+	were_given(laned ? HELD : BATCHES - 1, HELD, nlocks);
+	close_it();
+}
+
+/* As many as the lane can do alone: the front lock is not touched. */
+static void calls_on_the_lane_yield(void **state)
+{
+	(void)state;
+	if (!laned)
+		return;
+	open_with(0);
+	IS(wq_add_many(f.q, keys, WQ__LINE, NULL), WQ__LINE);
+	watch();
+	IS(wq_get_many(f.q, items, sizeof items[0], WQ__LINE, WQ_NOWAIT), WQ__LINE);
+	were_given(0, WQ__LINE / 256 - 1, 1);
+	IS(wq_done_many(f.q, items, sizeof items[0], WQ__LINE, NULL), WQ__LINE);
 	close_it();
 }
 
@@ -218,7 +272,10 @@ int main(void)
 	    cmocka_unit_test(drain_that_runs_yields),
 	    cmocka_unit_test(shutdown_drops_never_and_yields),
 	    cmocka_unit_test(calls_on_many_keys_yield),
+	    cmocka_unit_test(calls_on_the_lane_yield),
 	};
+	int failed = cmocka_run_group_tests_name("yields, one lock", tests, NULL, NULL);
 
-	return cmocka_run_group_tests_name("yields", tests, NULL, NULL);
+	laned = true;
+	return failed + cmocka_run_group_tests_name("yields, a lane", tests, NULL, NULL);
 }
