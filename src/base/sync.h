@@ -178,6 +178,14 @@ void wq__parker_wake(wq__parker *p);
 
 /* Another task may run here: between two steps on memory that several threads write. */
 void wq__point(void);
+/* What the call does has just happened, at this step. */
+void wq__effect(void);
+/* So often a poll looks, instead of so many pauses; between two looks others may run. */
+uint32_t wq__poll_looks(uint32_t pauses);
+/* Let go of it: nothing was done under it. */
+void wq__lock_back_out(wq__lock *l);
+#undef WQ__PAUSE
+#define WQ__PAUSE() wq__point()
 bool wq__lock_is_crowded(const wq__lock *l);
 void wq__lock_acquire(wq__lock *l);
 void wq__lock_release(wq__lock *l);
@@ -187,6 +195,9 @@ void wq__lock_retake(wq__lock *l, wq__passed p);
 #else
 
 #define wq__point() ((void)0)
+#define wq__effect() ((void)0)
+#define wq__poll_looks(pauses) (pauses)
+#define wq__lock_back_out(l) wq__lock_release(l)
 void wq__lock_slow(wq__lock *l);
 void wq__lock_step_back(wq__lock *l);
 void wq__lock_wake(_Atomic uint32_t *place);

@@ -343,7 +343,7 @@ static wq__forced int add_batch(struct wq__memory *m, bool plain, const wq_key *
 		if (rc == WQ_OK && !*whole) {
 			rc = wq__lane_add_one(m, hash[i], k->key, k->len);
 			if (rc == WQ__WHOLE) {
-				wq__lock_release(&m->lock);
+				wq__lock_back_out(&m->lock);
 				wq__whole_lock(m);
 				*whole = true;
 				rc = WQ_OK;

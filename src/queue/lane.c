@@ -4,9 +4,15 @@
 enum {
 	AHEAD = 16,      /* ids of the line that are looked at together */
 	KEY_MAX = 1024,  /* a longer key is not left in the table when it is done */
+#ifdef WQ_SIM
+	PACE = 4, /* few adds see a lot */
+	AT_ONCE = 1,
+	MOVE_UP = 2,
+#else
 	PACE = 16,       /* adds from one look at the records to the next */
 	AT_ONCE = 2,     /* records that an add sees to */
 	MOVE_UP = 8,     /* keys that an add moves up into the line */
+#endif
 	FETCH_AHEAD = 8, /* records whose memory is asked for */
 	UNKNOWN = -1,    /* a time that was not asked for yet */
 };
@@ -89,6 +95,7 @@ static void put(struct wq__memory *m, struct wq__entry *e, uint32_t id, unsigned
 	m->nready++;
 	if (!wq__lane_takes(m, l, id, WQ_TAIL))
 		wq__list_push(m, e, id, WQ_TAIL);
+	wq__effect();
 }
 
 static int add_known(struct wq__memory *m, struct wq__entry *e, uint32_t id, int64_t when)
@@ -99,6 +106,7 @@ static int add_known(struct wq__memory *m, struct wq__entry *e, uint32_t id, int
 		switch (bits & no_len) {
 		case WQ_STATE_QUEUED:
 		case WQ_STATE_RUNNING | WQ_STATE_DIRTY:
+			wq__effect();
 			return WQ_MERGED;
 		case WQ__FINISHED:
 			e->added_ns = when == UNKNOWN ? wq__stamp(m) : when;
@@ -107,6 +115,7 @@ static int add_known(struct wq__memory *m, struct wq__entry *e, uint32_t id, int
 		case WQ_STATE_RUNNING:
 			if (!wq__bits_mark(&e->bits, &bits))
 				continue;
+			wq__effect();
 			/* Whoever ends the hold finds the mark and needs the front lock first. */
 			e->added_ns = when == UNKNOWN ? wq__stamp(m) : when;
 			m->ndirty++;
@@ -154,7 +163,7 @@ int wq__lane_add(struct wq__memory *m, struct wq__lane *l, uint32_t hash, const 
 	struct wq__waiter *w;
 
 	if (wq__unlikely(rc == WQ__WHOLE)) {
-		wq__lock_release(&m->lock);
+		wq__lock_back_out(&m->lock);
 		wq__whole_lock(m);
 		return rc;
 	}
@@ -222,6 +231,7 @@ bool wq__lane_take(struct wq__memory *m, struct wq__lane *l, wq_item *item)
 	m->nrunning++;
 	/* From here on an add may mark it, and write to added_ns. */
 	wq__bits_take(&e->bits, (uint8_t)((bits & WQ__LEN_HIGH) | WQ_STATE_RUNNING));
+	wq__effect();
 	if (wq__unlikely(token / WQ__HOLDS % WQ__SAMPLE == 0))
 		wq__sample_begin(m, token);
 	return true;
@@ -245,6 +255,7 @@ bool wq__lane_done(struct wq__memory *m, struct wq__lane *l, const wq_item *item
 		return false;
 	if (!wq__bits_finish(&e->bits, held, finished))
 		return false;
+	wq__effect();
 	/* The entry is the adds' now. */
 	wq__dones_put(l, item->token, (uint64_t)item->slot);
 	wq__hold_free(l, item->token);
@@ -258,6 +269,7 @@ bool wq__lane_done(struct wq__memory *m, struct wq__lane *l, const wq_item *item
 
 static void poll(struct wq__lane *l, uint32_t place, uint32_t pauses)
 {
+	pauses = wq__poll_looks(pauses);
 	for (uint32_t i = 0; i < pauses; i++) {
 		uint64_t word =
 		    atomic_load_explicit(&l->line[place % WQ__LINE], memory_order_relaxed);

@@ -47,9 +47,15 @@
 #include "base/sync.h"
 
 enum {
+#ifdef WQ_SIM
+	WQ__LINE = 4, /* small rings are full soon */
+	WQ__DONES = 4,
+	WQ__HOLDS = 4,
+#else
 	WQ__LINE = 512,  /* places of the line */
 	WQ__DONES = 256, /* records */
 	WQ__HOLDS = 256, /* holds; number 0 is none */
+#endif
 	/* Done, and not yet out of the table. No other key is both. */
 	WQ__FINISHED = WQ_STATE_QUEUED | WQ_STATE_RUNNING,
 };

@@ -327,9 +327,11 @@ static inline void wq__whole_lock(struct wq__memory *m)
 {
 	if (wq__likely(!atomic_load_explicit(&m->lane, memory_order_relaxed))) {
 		wq__lock_acquire(&m->lock);
-		if (wq__likely(!wq__lock_is_crowded(&m->lock) || !(m->flags & WQ__LANES)))
+		/* Another one may have made it meanwhile. */
+		if (wq__likely((!wq__lock_is_crowded(&m->lock) || !(m->flags & WQ__LANES)) &&
+		               !atomic_load_explicit(&m->lane, memory_order_relaxed)))
 			return;
-		wq__lock_release(&m->lock);
+		wq__lock_back_out(&m->lock);
 	}
 	wq__whole_lock_slow(m);
 }

@@ -76,7 +76,7 @@ void wq__whole_lock_slow(struct wq__memory *m)
 			return;
 		}
 		atomic_store_explicit(&m->lane, l, memory_order_release);
-		wq__lock_release(&m->lock);
+		wq__lock_back_out(&m->lock);
 	}
 	wq__lock_acquire(&l->lock);
 	wq__lock_acquire(&m->lock);
@@ -103,7 +103,7 @@ void wq__whole_retake(struct wq__memory *m, struct wq__whole_passed p)
 		wq__lock_retake(&m->lock, p.front);
 		if (!atomic_load_explicit(&m->lane, memory_order_relaxed))
 			return;
-		wq__lock_release(&m->lock);
+		wq__lock_back_out(&m->lock);
 		wq__whole_lock(m);
 		return;
 	}

@@ -18,7 +18,15 @@ static void call_end(const char *what, int rc)
 	world_beside();
 }
 
-static void hold_begins(const wq_item *it)
+/* When the i-th key of a call on many was seen to. */
+static uint32_t when(int i)
+{
+	uint32_t effect = sim_effect(i);
+
+	return effect ? effect : sim_call_last();
+}
+
+static void hold_begins(const wq_item *it, uint32_t section)
 {
 	int key = key_of(it);
 
@@ -27,7 +35,7 @@ static void hold_begins(const wq_item *it)
 	w.held[key] = true;
 	w.nheld++;
 	w.holds[key]++;
-	note(GOT, sim_call_last(), key, WQ_OK, it->token);
+	note(GOT, section, key, WQ_OK, it->token);
 	sim_trace("holds key %d", key);
 }
 
@@ -83,7 +91,7 @@ int do_add_many(const int *keys, int n)
 	int rc = wq_add_many(w.q, k, (size_t)n, outcomes);
 
 	for (int i = 0; i < n; i++) {
-		note(ADD, sim_call_last(), keys[i], outcomes[i], 0);
+		note(ADD, when(i), keys[i], outcomes[i], 0);
 		accepted += outcomes[i] > 0;
 	}
 	if (rc != accepted)
@@ -105,19 +113,20 @@ int do_get(wq_item *it, int64_t deadline_ns)
 	else
 		rc = wq_get_until(w.q, it, deadline_ns);
 	if (rc == WQ_OK)
-		hold_begins(it);
+		hold_begins(it, sim_call_last());
 	else
 		check_empty_handed(rc, deadline_ns);
 	call_end("get", rc);
 	return rc;
 }
 
-static void got_many(const wq_item *items, int rc, int max, int64_t deadline_ns)
+/* The first `done` effects of the call were other keys' dones. */
+static void got_many(const wq_item *items, int done, int rc, int max, int64_t deadline_ns)
 {
 	if (rc > max || rc == 0)
 		sim_fail("got %d items, at most %d were asked for", rc, max);
 	for (int i = 0; i < rc; i++)
-		hold_begins(&items[i]);
+		hold_begins(&items[i], when(done + i));
 	if (rc < 0)
 		check_empty_handed(rc, deadline_ns);
 }
@@ -129,7 +138,7 @@ int do_get_many(wq_item *items, int max, int64_t deadline_ns)
 
 	int rc = wq_get_many(w.q, items, sizeof *items, (size_t)max, deadline_ns);
 
-	got_many(items, rc, max, deadline_ns);
+	got_many(items, 0, rc, max, deadline_ns);
 	call_end("get_many", rc);
 	return rc;
 }
@@ -173,7 +182,7 @@ int do_done_many(const wq_item *items, int n)
 	int rc = wq_done_many(w.q, items, sizeof *items, (size_t)n, outcomes);
 
 	for (int i = 0; i < n; i++)
-		note(DONE_, sim_call_last(), key[i], outcomes[i], items[i].token);
+		note(DONE_, when(i), key[i], outcomes[i], items[i].token);
 	if (rc != n)
 		sim_fail("done_many answered %d for %d held items", rc, n);
 	call_end("done_many", rc);
@@ -193,7 +202,7 @@ int do_next(wq_item *it, int64_t deadline_ns)
 
 	note(DONE_, sim_call_first(), key, UNTOLD, token);
 	if (rc == WQ_OK)
-		hold_begins(it);
+		hold_begins(it, sim_call_last());
 	else
 		check_empty_handed(rc, deadline_ns);
 	call_end("next", rc);
@@ -216,8 +225,9 @@ int do_next_many(wq_item *items, int n, int max, int64_t deadline_ns)
 	int rc = wq_next_many(w.q, items, sizeof *items, (size_t)n, (size_t)max, deadline_ns);
 
 	for (int i = 0; i < n; i++)
-		note(DONE_, sim_call_first(), key[i], UNTOLD, token[i]);
-	got_many(items, rc, max, deadline_ns);
+		note(DONE_, sim_effect(i) ? sim_effect(i) : sim_call_whole(), key[i], UNTOLD,
+		     token[i]);
+	got_many(items, n, rc, max, deadline_ns);
 	call_end("next_many", rc);
 	return rc;
 }

@@ -9,6 +9,7 @@
  *     ... --schedule aab --trace                one schedule, step by step
  *     test_sim_pairs --list                     states and calls
  *
+ * --lanes: of queues with a lane, in which Gets poll before they sleep.
  * --preemptions N explores all schedules with N of them; WQ_LONG=1: two for most
  * pairs. --bug NAME switches a seeded bug on, --failures N goes on until N groups have failed,
  * --expect-failure wants so many to fail.
@@ -308,7 +309,9 @@ static const struct op *op_named(const char *name, size_t len)
 static void setup(void)
 {
 	unsigned has = group.state->has;
-	wq_options o = {.allocator = world_allocator(), .seed = 1, .spin_ns = WQ_SPIN_NEVER};
+	wq_options o = {.allocator = world_allocator(),
+	                .seed = 1,
+	                .spin_ns = sim_lanes ? 5000 : WQ_SPIN_NEVER};
 
 	memset(&run, 0, sizeof run);
 	if (has & NAMED) {
@@ -413,7 +416,8 @@ static void run_group(void)
 		    (unsigned long long)x.runs, x.bad.what, group.state->name);
 		for (int i = 0; i < group.n; i++)
 			printf("%s%s", i ? "," : "", group.op[i]->name);
-		printf(" --hold %d --trace --schedule '%s'\n", hold, x.schedule);
+		printf("%s --hold %d --trace --schedule '%s'\n", sim_lanes ? " --lanes" : "", hold,
+		       x.schedule);
 		fflush(stdout);
 		if (++sum.failures >= opt.failures) {
 			puts(opt.expect_failure ? "found" : "too many failures");
@@ -530,6 +534,10 @@ static void parse(int argc, char **argv)
 	for (int i = 1; i < argc; i++) {
 		if (strcmp(argv[i], "--trace") == 0) {
 			sim_tracing = true;
+			continue;
+		}
+		if (strcmp(argv[i], "--lanes") == 0) {
+			sim_lanes = true;
 			continue;
 		}
 		if (strcmp(argv[i], "--expect-failure") == 0) {

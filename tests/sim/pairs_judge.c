@@ -132,6 +132,12 @@ void pairs_answered(struct call *c)
 
 /* ---- at each release ------------------------------------------------------------ */
 
+/* Done, and still in the table for a while. */
+static bool is_finished(const struct wq__entry *e)
+{
+	return (e->bits & WQ__FINISHED) == WQ__FINISHED;
+}
+
 void pairs_look(void)
 {
 	if (!run.q)
@@ -145,7 +151,7 @@ void pairs_look(void)
 	while ((slot = wq__iter_next(&it)) != 0) {
 		const struct wq__entry *e = wq__entry_at(m, (uint32_t)slot);
 
-		if (wq__entry_is_ghost(e))
+		if (wq__entry_is_ghost(e) || is_finished(e))
 			continue;
 		ready += (e->bits & WQ_STATE_QUEUED) != 0;
 		running += (e->bits & WQ_STATE_RUNNING) != 0;
@@ -153,12 +159,12 @@ void pairs_look(void)
 		waiting += (e->bits & WQ_STATE_WAITING) != 0;
 		never += e->bits & WQ_STATE_WAITING && e->added_ns == WQ_NEVER;
 	}
-	if (ready != m->nready || running != m->nrunning || dirty != m->ndirty ||
+	if (ready != wq__about_ready(m) || running != m->nrunning || dirty != m->ndirty ||
 	    waiting != m->nwaiting || never != m->nnever)
 		sim_fail("the counts are wrong: %u/%u queued, %u/%u held, %u/%u dirty, "
 		         "%u/%u waiting, %u/%u never",
-		         m->nready, ready, m->nrunning, running, m->ndirty, dirty, m->nwaiting,
-		         waiting, m->nnever, never);
+		         wq__about_ready(m), ready, m->nrunning, running, m->ndirty, dirty,
+		         m->nwaiting, waiting, m->nnever, never);
 	for (const struct wq__waiter *g = m->gets; g; g = g->next)
 		gets += g->gate == NULL;
 	if (gets && ready && !m->inflight)
@@ -176,7 +182,7 @@ static unsigned bits_of(int key)
 	const char *k = pairs_key(key);
 	uint32_t id = wq__find(m, wq__hash_of(m, k, strlen(k)), k, strlen(k));
 
-	return id ? wq__entry_at(m, id)->bits : 0;
+	return id && !is_finished(wq__entry_at(m, id)) ? wq__entry_at(m, id)->bits : 0;
 }
 
 /* Did a shutdown begin after this drain had, and return? */
@@ -197,12 +203,13 @@ static bool released(const struct call *d)
 static const char *needless(const struct call *c)
 {
 	const struct wq__memory *m = inside();
-	bool idle = m->nready == 0 && m->nrunning == 0 && m->next_due_ns > sim_now();
+	uint32_t ready = wq__about_ready(m);
+	bool idle = ready == 0 && m->nrunning == 0 && m->next_due_ns > sim_now();
 	bool over = idle && m->nwaiting == (m->flags & WQ__PATIENT ? m->nnever : 0);
 
 	switch (c->op->kind) {
 	case GETS:
-		if (m->nready > 0)
+		if (ready > 0)
 			return "beside a ready key";
 		if (m->interrupts > 0)
 			return "though an interrupt is kept for it";

@@ -8,6 +8,7 @@
  */
 #include <string.h>
 
+#include "queue/lane.h"
 #include "world.h"
 
 static struct {
@@ -272,7 +273,7 @@ static void setup_width(void)
 		SIM_CHECK(wq_add_str(w.q, "short") == WQ_QUEUED);
 		SIM_CHECK(wq_try_get(w.q, &it) == WQ_OK);
 		SIM_CHECK(wq_done(w.q, &it) == WQ_OK);
-	} while (it.token % 64 != 63);
+	} while (it.token / WQ__HOLDS % 64 != 63);
 	sim_quiet_end();
 	for (int i = 0; i < 4; i++)
 		sim_spawn("worker", long_worker, NULL);

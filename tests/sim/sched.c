@@ -34,6 +34,7 @@
 enum {
 	STACK_SIZE = 128 * 1024,
 	GUARD_SIZE = 4096,
+	MAX_SECTIONS = 64,
 	MAIN = -1,
 };
 
@@ -55,9 +56,16 @@ struct task {
 	bool getting;
 	void *self;                   /* for wq__self() */
 	uint32_t first, second, last; /* sections of the present call */
-	int64_t last_ns;              /* when that began */
+	uint32_t open;                /* the latest, if nothing has happened in it yet */
+	struct section {
+		uint32_t number;
+		bool effect;
+	} call[MAX_SECTIONS]; /* all of them */
+	int nsections;
+	int64_t last_ns; /* when that began */
 };
 
+bool sim_lanes;
 bool sim_tracing;
 bool sim_strict = true;
 int wq__bug;
@@ -284,7 +292,7 @@ static void schedule(void)
 
 static void point(void)
 {
-	if (cur == MAIN || quiet || (sim_guide && tasks[cur].depth > 0))
+	if (cur == MAIN || quiet || (sim_guide && tasks[cur].depth > 0 && !sim_lanes))
 		return;
 	sim_context_switch(&tasks[cur].context, &main_context);
 }
@@ -395,8 +403,32 @@ bool sim_locked(void)
 
 void sim_call_begin(void)
 {
-	if (cur != MAIN)
-		tasks[cur].first = tasks[cur].second = tasks[cur].last = 0;
+	if (cur != MAIN) {
+		tasks[cur].first = tasks[cur].second = tasks[cur].last = tasks[cur].open = 0;
+		tasks[cur].nsections = 0;
+	}
+}
+
+uint32_t sim_effect(int i)
+{
+	const struct task *t = &tasks[cur];
+
+	if (cur == MAIN || i >= t->nsections)
+		return 0;
+	for (int j = 0; j <= i; j++) {
+		if (!t->call[j].effect)
+			return 0;
+	}
+	return t->call[i].number;
+}
+
+uint32_t sim_call_whole(void)
+{
+	for (int i = 0; cur != MAIN && i < tasks[cur].nsections; i++) {
+		if (!tasks[cur].call[i].effect)
+			return tasks[cur].call[i].number;
+	}
+	return 0;
 }
 
 uint32_t sim_call_first(void)
@@ -549,8 +581,6 @@ void wq__lock_init_own(wq__lock *l)
 	wq__lock_init(l);
 }
 
-bool sim_lanes;
-
 bool wq__lock_is_crowded(const wq__lock *l)
 {
 	(void)l;
@@ -559,14 +589,44 @@ bool wq__lock_is_crowded(const wq__lock *l)
 
 void wq__point(void)
 {
-	if (cur != MAIN && !quiet)
-		point();
+	point();
+}
+
+/* A section begins; if nothing has happened in the one before yet, it takes its place. */
+static void section_begins(bool effect)
+{
+	struct task *t = &tasks[cur];
+
+	if (quiet)
+		return;
+	sections++;
+	if (cur == MAIN)
+		return;
+	if (t->open)
+		t->nsections--;
+	if (t->nsections < MAX_SECTIONS)
+		t->call[t->nsections++] = (struct section){sections, effect};
+	t->last = sections;
+	t->last_ns = now_ns;
+	t->first = t->call[0].number;
+	t->second = t->nsections > 1 ? t->call[1].number : 0;
+	t->open = effect ? 0 : sections;
+	sim_trace("%s (section %u)", effect ? "effect" : "lock", sections);
+}
+
+static struct task *must_wait(const char *how)
+{
+	if (cur == MAIN || quiet)
+		sim_fail("%s while nobody else can run", how);
+	if (tasks[cur].depth)
+		sim_fail("task %s %s and holds a lock", tasks[cur].name, how);
+	return &tasks[cur];
 }
 
 void wq__lock_acquire(wq__lock *l)
 {
 	/* Guided, the release before it was a point, and nothing that others see lies between. */
-	if (!sim_guide)
+	if (!sim_guide || (sim_lanes && *depth() > 0))
 		point();
 	while (atomic_load_explicit(&l->word, memory_order_relaxed) != 0) {
 		if (atomic_load_explicit(&l->word, memory_order_relaxed) == holder_word())
@@ -580,18 +640,36 @@ void wq__lock_acquire(wq__lock *l)
 	}
 	atomic_store_explicit(&l->word, holder_word(), memory_order_relaxed);
 	locks_held++;
-	if ((*depth())++ == 0 && !quiet) {
-		sections++;
-		if (cur != MAIN) {
-			tasks[cur].last = sections;
-			tasks[cur].last_ns = now_ns;
-			if (!tasks[cur].first)
-				tasks[cur].first = sections;
-			else if (!tasks[cur].second)
-				tasks[cur].second = sections;
-		}
-		sim_trace("lock (section %u)", sections);
+	if ((*depth())++ == 0 || sim_lanes)
+		section_begins(false);
+}
+
+/* Nothing happened in it, and it does not count. */
+void wq__lock_back_out(wq__lock *l)
+{
+	struct task *t = &tasks[cur];
+
+	if (cur != MAIN && !quiet && t->open) {
+		t->nsections--;
+		t->last = t->nsections > 0 ? t->call[t->nsections - 1].number : 0;
+		t->first = t->nsections > 0 ? t->call[0].number : 0;
+		t->second = t->nsections > 1 ? t->call[1].number : 0;
+		t->open = 0;
 	}
+	wq__lock_release(l);
+}
+
+void wq__effect(void)
+{
+	section_begins(true);
+}
+
+uint32_t wq__poll_looks(uint32_t pauses)
+{
+	must_wait("polls");
+	if (strategy_time_runs())
+		now_ns += pauses / 4;
+	return sim_random(4);
 }
 
 void wq__lock_release(wq__lock *l)
@@ -600,7 +678,8 @@ void wq__lock_release(wq__lock *l)
 		sim_fail("task %s releases a lock that it does not hold", sim_self_name());
 	atomic_store_explicit(&l->word, 0, memory_order_relaxed);
 	locks_held--;
-	--*depth();
+	if (--*depth() == 0 && cur != MAIN && !quiet)
+		tasks[cur].open = 0;
 	sim_trace("unlock");
 	for (int i = 0; i < ntasks; i++) {
 		if (tasks[i].state == LOCK && tasks[i].on == l)
@@ -620,15 +699,6 @@ void wq__lock_retake(wq__lock *l, wq__passed p)
 {
 	(void)p;
 	wq__lock_acquire(l);
-}
-
-static struct task *must_wait(const char *how)
-{
-	if (cur == MAIN || quiet)
-		sim_fail("%s while nobody else can run", how);
-	if (tasks[cur].depth)
-		sim_fail("task %s %s and holds a lock", tasks[cur].name, how);
-	return &tasks[cur];
 }
 
 bool wq__parker_poll(wq__parker *p, uint32_t pauses)

@@ -64,6 +64,12 @@ extern int (*sim_guide)(const int *ready, int n, int last);
 /* Of queue/memory.h: how many steps of long work one hold of the lock takes; 0: as ever. */
 extern size_t wq__hold_limit;
 
+/*
+ * Queues have lanes: two locks each, and tasks change places also inside their holds, where
+ * the library says so (wq__point).
+ */
+extern bool sim_lanes;
+
 extern bool sim_tracing; /* print every step */
 extern bool sim_strict;  /* check also that setters hold a lock, as base/sync.h says */
 
@@ -116,12 +122,18 @@ bool sim_locked(void);
  * are numbered from 1 in the order in which they happened. A call that takes
  * the lock took effect in one of its sections: this is what makes the history
  * of a run exact.
+ *
+ * Beside a lane that is not so: two calls that hold one lock each happen at the same time. There
+ * the library says at which step a call takes effect (wq__effect), and that is a section, which
+ * takes the place of that in which it happened. Who takes a second lock begins anew, too.
  */
 void sim_call_begin(void);
 uint32_t sim_call_first(void); /* the first section of the task since sim_call_begin(); 0: none */
 uint32_t sim_call_second(void);
 uint32_t sim_call_last(void);
 uint32_t sim_section(void); /* the latest section of all */
+uint32_t sim_effect(int i); /* the i-th of the call, from 0 on; 0: it had no lane any more then */
+uint32_t sim_call_whole(void); /* the first section that is no effect; 0: none */
 /* The same of another task's present call; n = 1: the first, 2: the second. */
 uint32_t sim_section_of(int task, int n);
 /* When the task's last section began: what a clock read first thing under the lock has said. */

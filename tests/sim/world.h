@@ -61,7 +61,7 @@ extern const struct scenario scenarios_work[], scenarios_wait[], scenarios_stop[
     scenarios_delay[], scenarios_timer[], scenarios_later[], scenarios_pool[], scenarios_due[],
     scenarios_report[];
 
-/* Run one. True: clean. */
+/* Run one. True: clean. Queues have lanes with every second pair of seeds. */
 bool world_run(const struct scenario *s, uint64_t seed, struct sim_result *r);
 
 /*

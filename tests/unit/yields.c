@@ -68,7 +68,7 @@ static int64_t use(void *arg)
 }
 
 /*
- * A queue that two threads have used; `n` keys wait, and are due as soon as it is said. One
+ * A queue that several threads use; `n` keys wait, and are due as soon as it is said. One
  * with a bound has no lane.
  */
 static void open_with(int n)
@@ -82,6 +82,9 @@ static void open_with(int n)
 	get_is(f.q, &it, "first");
 	m = (struct wq__memory *)(uintptr_t)it.owner;
 	IS(wq_done(f.q, &it), WQ_OK);
+	/* As if many had waited for the lock. */
+	atomic_store(&m->lock.came, 100);
+	atomic_store(&m->lock.went, 100);
 	actor_start(&a, use, NULL);
 	actor_join(&a);
 	lock[FRONT] = &m->lock;
