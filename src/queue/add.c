@@ -50,15 +50,29 @@ static int add_known(struct wq__memory *m, struct wq__entry *e, uint32_t id, int
 	return WQ_QUEUED;
 }
 
-static wq__forced int add_new(struct wq__memory *m, bool plain, wq__place at, uint32_t hash,
-                              const void *key, size_t len, uint32_t reminder, int64_t *when)
+/* A new key of a queue that is not like most; it is in the table. */
+static wq__cold void enter_special(struct wq__memory *m, struct wq__entry *e, uint32_t id,
+                                   size_t len, uint32_t reminder, int64_t when)
+{
+	/* What is behind the order's and the limiter's is written before it is read. */
+	if (m->meter_at > 0)
+		memset((char *)e + wq__entry_room_offset(len), 0, m->meter_at);
+	if (reminder)
+		wq__pair(m, e, wq__entry_at(m, reminder));
+	if (reminder || m->nghosts > 0)
+		wq__inherit(m, e, reminder);
+	wq__line_up(m, e, id, when);
+}
+
+static wq__forced int add_new(struct wq__memory *m, wq__place at, uint32_t hash, const void *key,
+                              size_t len, uint32_t reminder, int64_t *when)
 {
 	struct wq__entry *e;
 	uint32_t id;
 
-	if (!plain && wq__full(m))
+	if (wq__full(m))
 		return WQ_EFULL;
-	e = wq__slab_alloc(&m->slab, wq__entry_size(len, plain ? 0 : m->room), &id);
+	e = wq__slab_alloc(&m->slab, wq__entry_size(len, m->room), &id);
 	if (wq__unlikely(!e))
 		return WQ_ENOMEM;
 	if (wq__unlikely(wq__table_insert(&m->table, at, (uint64_t)hash << 32 | id) < 0)) {
@@ -67,21 +81,10 @@ static wq__forced int add_new(struct wq__memory *m, bool plain, wq__place at, ui
 	}
 	wq__entry_init(e, hash, key, len);
 	e->added_ns = stamp(m, when);
-	if (plain) {
-		wq__ready_push(m, plain, e, id, WQ_TAIL);
-		return WQ_QUEUED;
-	}
-	/* What is behind the order's and the limiter's is written before it is read. */
-	if (wq__unlikely(m->meter_at > 0))
-		memset((char *)e + wq__entry_room_offset(len), 0, m->meter_at);
-	if (wq__unlikely(reminder))
-		wq__pair(m, e, wq__entry_at(m, reminder));
-	if (wq__unlikely(reminder || m->nghosts > 0))
-		wq__inherit(m, e, reminder);
-	if (wq__unlikely(m->due_left))
-		wq__line_up(m, e, id, *when);
+	if (wq__special(m))
+		enter_special(m, e, id, len, reminder, *when);
 	else
-		wq__ready_push(m, plain, e, id, WQ_TAIL);
+		wq__ready_push(m, e, id, WQ_TAIL);
 	return WQ_QUEUED;
 }
 
@@ -123,8 +126,8 @@ struct found {
 	wq__place at;        /* without e: where a new one goes */
 };
 
-static wq__forced struct found look_up(const struct wq__memory *m, bool plain, uint32_t hash,
-                                       const void *key, size_t len)
+static wq__forced struct found look_up(const struct wq__memory *m, uint32_t hash, const void *key,
+                                       size_t len)
 {
 	wq__probe p = wq__table_probe(&m->table, hash);
 	struct found f = {.e = NULL};
@@ -135,7 +138,7 @@ static wq__forced struct found look_up(const struct wq__memory *m, bool plain, u
 
 		if (!wq__entry_is(same, key, len))
 			continue;
-		if (plain || wq__likely(!wq__entry_apart(same))) {
+		if (wq__likely(!wq__entry_apart(same))) {
 			f.e = same;
 			f.id = id;
 			return f;
@@ -147,50 +150,57 @@ static wq__forced struct found look_up(const struct wq__memory *m, bool plain, u
 	return f;
 }
 
+static inline int enter_known(struct wq__memory *m, struct wq__entry *e, uint32_t id, int64_t *when)
+{
+	if (WQ__BUG(TWO_WORKERS) && wq__entry_state(e) == WQ_STATE_RUNNING) {
+		m->nrunning--;
+		wq__ready_push(m, e, id, WQ_TAIL);
+		return WQ_QUEUED;
+	}
+	return add_known(m, e, id, when);
+}
+
 /* Does an add change nothing? */
 static inline bool merges(const struct wq__entry *e)
 {
 	return e && e->bits & (WQ_STATE_QUEUED | WQ_STATE_DIRTY);
 }
 
-static wq__forced int enter_known(struct wq__memory *m, bool plain, struct wq__entry *e,
-                                  uint32_t id, int64_t *when)
+/* What has come due goes first. WQ_OK: go on; WQ_EAGAIN: look again; else this is the answer. */
+static wq__cold int before_add(struct wq__memory *m, const struct found *f, bool timed,
+                               int64_t *when)
 {
-	if (WQ__BUG(TWO_WORKERS) && wq__entry_state(e) == WQ_STATE_RUNNING) {
-		m->nrunning--;
-		wq__ready_push(m, plain, e, id, WQ_TAIL);
-		return WQ_QUEUED;
+	if (timed && !merges(f->e)) {
+		int64_t next_due = m->next_due_ns;
+
+		*when = wq__tick(m);
+		if (*when >= next_due)
+			return WQ_EAGAIN;
 	}
-	return add_known(m, e, id, when);
+	return m->due_left ? amid_burst(m, f->e, f->reminder, when) : WQ_OK;
 }
 
-/* One look-up; another one if keys have come due, which may have changed everything. */
+/*
+ * One look-up; another one if keys have come due, which may have changed everything.
+ * timed: find out whether any have.
+ */
 static int add_locked(struct wq__memory *m, uint32_t hash, const void *key, size_t len,
                       int64_t *when, bool timed)
 {
 	for (;; timed = false) {
-		if (wq__unlikely(m->flags & WQ__SHUT))
-			return WQ_ESHUTDOWN;
+		struct found f = look_up(m, hash, key, len);
 
-		struct found f = look_up(m, false, hash, key, len);
+		if (wq__special(m)) {
+			int rc =
+			    m->flags & WQ__SHUT ? WQ_ESHUTDOWN : before_add(m, &f, timed, when);
 
-		if (wq__unlikely(timed) && !merges(f.e)) {
-			int64_t next_due = m->next_due_ns;
-
-			*when = wq__tick(m);
-			if (wq__unlikely(*when >= next_due))
-				continue;
-		}
-		if (wq__unlikely(m->due_left)) {
-			int rc = amid_burst(m, f.e, f.reminder, when);
-
-			if (rc == WQ_MERGED)
-				return rc;
 			if (rc == WQ_EAGAIN)
 				continue;
+			if (rc != WQ_OK)
+				return rc;
 		}
-		return f.e ? enter_known(m, false, f.e, f.id, when)
-		           : add_new(m, false, f.at, hash, key, len, f.reminder, when);
+		return f.e ? enter_known(m, f.e, f.id, when)
+		           : add_new(m, f.at, hash, key, len, f.reminder, when);
 	}
 }
 
@@ -206,15 +216,14 @@ int wq__add_known_at(struct wq__memory *m, struct wq__entry *e, uint32_t id, int
 	return add_known(m, e, id, &now);
 }
 
-/* The lock is held, and let go of. */
+/* The queue is whole, and let go of. */
 static wq__apart int add_special(struct wq__memory *m, uint32_t hash, const void *key, size_t len)
 {
-	struct wq__wakes wakes;
+	struct wq__wakes wakes = {.n = 0};
 	struct wq__waiter *w = NULL;
 	int64_t when = UNKNOWN;
 	int rc = wq__metered(m, add_locked(m, hash, key, len, &when, m->flags & WQ__TIMED));
 
-	wakes.n = 0;
 	/* A time is known for sure only where keys may have come due. */
 	if (wq__unlikely(m->flags & WQ__TIMED || m->due_left))
 		wq__pick_many(m, &wakes);
@@ -230,53 +239,49 @@ static wq__forced int leave(struct wq__memory *m, int rc)
 {
 	struct wq__waiter *w = rc == WQ_QUEUED && !WQ__BUG(ADD_NO_WAKE) ? wq__pick(m) : NULL;
 
-	wq__whole_unlock(m);
+	wq__lock_release(&m->lock);
 	wq__wake(w);
 	return rc;
 }
 
 /*
- * The lock is held, and let go of. These two are no part of wq__mem_add(), which
- * so has little to save and restore when there is nothing to do.
+ * The same for a queue like most, in which the key is not in line yet. These two are no part of
+ * wq__mem_add(), which so has little to save and restore when there is nothing to do.
  */
-static wq__apart int add_new_plain(struct wq__memory *m, wq__place at, uint32_t hash,
-                                   const void *key, size_t len)
+static wq__apart int add_unknown(struct wq__memory *m, wq__place at, uint32_t hash, const void *key,
+                                 size_t len)
 {
 	int64_t when = UNKNOWN;
 
-	return leave(m, add_new(m, true, at, hash, key, len, 0, &when));
+	return leave(m, add_new(m, at, hash, key, len, 0, &when));
 }
 
-static wq__apart int add_known_plain(struct wq__memory *m, struct wq__entry *e, uint32_t id)
+static wq__apart int add_again(struct wq__memory *m, struct wq__entry *e, uint32_t id)
 {
 	int64_t when = UNKNOWN;
 
-	return leave(m, enter_known(m, true, e, id, &when));
+	return leave(m, enter_known(m, e, id, &when));
 }
 
 int wq__mem_add(void *state, const void *key, size_t len)
 {
 	struct wq__memory *m = state;
 	uint32_t hash = wq__hash_of(m, key, len);
-	struct wq__lane *l;
 
 	wq__lock_acquire(&m->lock);
-	l = atomic_load_explicit(&m->lane, memory_order_relaxed);
-	if (l) {
-		int rc = wq__lane_add(m, l, hash, key, len);
+	if (wq__special(m)) {
+		int rc = wq__laned(m) ? wq__lane_add(m, m->lane, hash, key, len) : WQ__WHOLE;
 
 		return rc == WQ__WHOLE ? add_special(m, hash, key, len) : rc;
 	}
-	if (!wq__plain(m))
-		return add_special(m, hash, key, len);
 
-	struct found f = look_up(m, true, hash, key, len);
+	struct found f = look_up(m, hash, key, len);
 
 	if (!f.e)
-		return add_new_plain(m, f.at, hash, key, len);
+		return add_unknown(m, f.at, hash, key, len);
 	if (!merges(f.e))
-		return add_known_plain(m, f.e, f.id);
-	wq__whole_unlock(m);
+		return add_again(m, f.e, f.id);
+	wq__lock_release(&m->lock);
 	return WQ_MERGED;
 }
 
@@ -307,28 +312,14 @@ static void hash_batch(const struct wq__memory *m, const wq_key *keys, size_t n,
 			hash[i] = wq__hash_of(m, keys[i].key, keys[i].len);
 }
 
-static wq__forced int add_one(struct wq__memory *m, bool plain, uint32_t hash, const wq_key *k,
-                              int64_t *when)
-{
-	if (!plain)
-		return wq__metered(m,
-		                   add_locked(m, hash, k->key, k->len, when, m->flags & WQ__TIMED));
-
-	struct found f = look_up(m, true, hash, k->key, k->len);
-
-	if (!f.e)
-		return add_new(m, true, f.at, hash, k->key, k->len, 0, when);
-	return merges(f.e) ? WQ_MERGED : enter_known(m, true, f.e, f.id, when);
-}
-
 /*
  * A batch of keys. The front lock is held; in a queue with a lane, the queue may be whole
  * afterwards: *whole says so, and is told it by who made it so before.
  */
-static wq__forced int add_batch(struct wq__memory *m, bool plain, const wq_key *keys, size_t n,
-                                const uint32_t *hash, int *outcomes, bool *whole)
+static int add_batch(struct wq__memory *m, const wq_key *keys, size_t n, const uint32_t *hash,
+                     int *outcomes, bool *whole)
 {
-	struct wq__lane *l = atomic_load_explicit(&m->lane, memory_order_relaxed);
+	struct wq__lane *l = wq__lane_of(m);
 	int64_t when = UNKNOWN;
 	int accepted = 0;
 
@@ -352,7 +343,8 @@ static wq__forced int add_batch(struct wq__memory *m, bool plain, const wq_key *
 			}
 		}
 		if (rc == WQ_OK)
-			rc = add_one(m, plain, hash[i], k, &when);
+			rc = wq__metered(m, add_locked(m, hash[i], k->key, k->len, &when,
+			                               m->flags & WQ__TIMED));
 		accepted += rc > 0;
 		if (outcomes)
 			outcomes[i] = rc;
@@ -378,9 +370,7 @@ int wq__mem_add_many(void *state, const wq_key *keys, size_t n, int *outcomes)
 		whole = !wq__laned(m);
 		if (done > 0)
 			m->inside--;
-		accepted += wq__plain(m) && whole
-		                ? add_batch(m, true, keys + done, batch, hash, told, &whole)
-		                : add_batch(m, false, keys + done, batch, hash, told, &whole);
+		accepted += add_batch(m, keys + done, batch, hash, told, &whole);
 		done += batch;
 		wq__pick_many(m, &wakes);
 		m->inside += done < n;

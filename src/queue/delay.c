@@ -174,7 +174,7 @@ void wq__line_up(struct wq__memory *m, struct wq__entry *e, uint32_t id, int64_t
 		}
 		e->added_ns = added;
 	}
-	wq__ready_push(m, false, e, id, WQ_TAIL);
+	wq__ready_push(m, e, id, WQ_TAIL);
 }
 
 static void key_due(struct wq__memory *m, struct wq__entry *e, uint32_t id, int64_t due_ns)
@@ -187,7 +187,7 @@ static void key_due(struct wq__memory *m, struct wq__entry *e, uint32_t id, int6
 		wq__entry_set_state(e, state | WQ_STATE_DIRTY);
 		m->ndirty++;
 	} else {
-		wq__ready_push(m, false, e, id, WQ_TAIL);
+		wq__ready_push(m, e, id, WQ_TAIL);
 	}
 }
 

@@ -2,16 +2,16 @@
 #include "queue/memory.h"
 
 enum {
-	AHEAD = 16,      /* ids of the line that are looked at together */
-	KEY_MAX = 1024,  /* a longer key is not left in the table when it is done */
+	AHEAD = 16,     /* ids of the line that are looked at together */
+	KEY_MAX = 1024, /* a longer key is not left in the table when it is done */
 #ifdef WQ_SIM
 	PACE = 4, /* few adds see a lot */
 	AT_ONCE = 1,
 	MOVE_UP = 2,
 #else
-	PACE = 16,       /* adds from one look at the records to the next */
-	AT_ONCE = 2,     /* records that an add sees to */
-	MOVE_UP = 8,     /* keys that an add moves up into the line */
+	PACE = 16,   /* adds from one look at the records to the next */
+	AT_ONCE = 2, /* records that an add sees to */
+	MOVE_UP = 8, /* keys that an add moves up into the line */
 #endif
 	FETCH_AHEAD = 8, /* records whose memory is asked for */
 	UNKNOWN = -1,    /* a time that was not asked for yet */
@@ -76,7 +76,7 @@ static wq__apart void move_up(struct wq__memory *m, struct wq__lane *l)
 /* May this add be made beside Gets and dones? If so, *when is the time, or not known yet. */
 static bool is_plain(const struct wq__memory *m, int64_t *when)
 {
-	const uint32_t plain = WQ__EXACT | WQ__TIMED | WQ__NEVER | WQ__LANES;
+	const uint32_t plain = WQ__EXACT | WQ__TIMED | WQ__NEVER | WQ__LANES | WQ__LANED;
 
 	*when = UNKNOWN;
 	if (wq__unlikely(m->flags & ~plain))
@@ -89,7 +89,7 @@ static bool is_plain(const struct wq__memory *m, int64_t *when)
 
 static void put(struct wq__memory *m, struct wq__entry *e, uint32_t id, unsigned bits)
 {
-	struct wq__lane *l = atomic_load_explicit(&m->lane, memory_order_relaxed);
+	struct wq__lane *l = wq__lane_of(m);
 
 	wq__entry_set_bits(e, (bits & WQ__LEN_HIGH) | WQ_STATE_QUEUED);
 	m->nready++;
@@ -180,7 +180,7 @@ int wq__lane_add(struct wq__memory *m, struct wq__lane *l, uint32_t hash, const 
 
 static inline bool is_plain_out(const struct wq__memory *m)
 {
-	const uint32_t plain = WQ__EXACT | WQ__TIMED | WQ__NEVER | WQ__LANES;
+	const uint32_t plain = WQ__EXACT | WQ__TIMED | WQ__NEVER | WQ__LANES | WQ__LANED;
 
 	return wq__likely((m->flags & ~plain) == 0);
 }
@@ -250,7 +250,8 @@ bool wq__lane_done(struct wq__memory *m, struct wq__lane *l, const wq_item *item
 	unsigned bits = atomic_load_explicit(&e->bits, memory_order_relaxed);
 	uint8_t held = (uint8_t)bits, finished = (uint8_t)((bits & WQ__LEN_HIGH) | WQ__FINISHED);
 
-	if (wq__unlikely((bits & no_len) != WQ_STATE_RUNNING || e->failures_low ||
+	if (wq__unlikely((bits & no_len) != WQ_STATE_RUNNING ||
+	                 e->hash != (uint32_t)(item->slot >> 32) || e->failures_low ||
 	                 e->failures_high || wq__entry_len(e) > KEY_MAX || !wq__dones_have_room(l)))
 		return false;
 	if (!wq__bits_finish(&e->bits, held, finished))

@@ -46,7 +46,7 @@
 #include "time/agenda.h"
 
 enum {
-	/* Calls on many keys let go of the lock at least this often. */
+	/* Calls on many keys let go of each lock at least this often. */
 	WQ__HOLD_MAX = 256,
 	/* How many waiters one call wakes itself; each of them wakes the next. */
 	WQ__WAKE_MAX = 8,
@@ -100,6 +100,7 @@ enum wq__flags {
 	WQ__NEVER = 32768,  /* some copy waits for WQ_NEVER; TIMED knows nothing of it */
 	WQ__CUT = 65536,    /* shut, and what waits is not waited for: cut_ns says what is due */
 	WQ__LANES = 131072, /* it may have a lane */
+	WQ__LANED = 262144, /* it has one: `lane` is not NULL */
 };
 
 /*
@@ -109,16 +110,16 @@ enum wq__flags {
 struct wq__memory {
 	/* What every add touches: one cache line. */
 	_Alignas(64) wq__lock lock; /* the front lock */
-	uint32_t nready;            /* L: keys in line, but for those that the lane has taken since */
-	uint32_t head, tail;        /* L: FIFO, ids: the line, or what stands behind the lane's */
-	uint32_t ndirty;            /* L: keys that are held and will come back */
-	_Atomic uint32_t inflight;  /* A, written L: Gets under way that do not hold the lock yet */
+	uint32_t nready;     /* L: keys in line, but for those that the lane has taken since */
+	uint32_t head, tail; /* L: FIFO, ids: the line, or what stands behind the lane's */
+	uint32_t ndirty;     /* L: keys that are held and will come back */
+	_Atomic uint32_t inflight; /* A, written L: Gets under way that do not hold the lock yet */
 
 	/* What adds and Gets look at and seldom write. */
-	_Alignas(64) uint32_t flags;        /* both to write: wq__flags */
-	_Atomic uint32_t width;             /* A: how many woken Gets may be under way */
-	_Atomic(struct wq__waiter *) gets;  /* A, written L: waiting Gets, the latest first */
-	_Atomic(struct wq__lane *) lane;    /* A, written L: NULL: one lock is all there is */
+	_Alignas(64) uint32_t flags;       /* both to write: wq__flags */
+	_Atomic uint32_t width;            /* A: how many woken Gets may be under way */
+	_Atomic(struct wq__waiter *) gets; /* A, written L: waiting Gets, the latest first */
+	_Atomic(struct wq__lane *) lane;   /* A, written L: NULL: one lock is all there is */
 
 	/* What Gets and dones touch. */
 	_Alignas(64) uint32_t nrunning; /* B: keys that are held */
@@ -131,12 +132,12 @@ struct wq__memory {
 	uint32_t scout;               /* L: a key ahead in the FIFO, whose memory was asked for */
 	uint32_t scout_ahead;         /* L: how many keys behind the head it stands */
 	wq__slab slab;                /* L */
-	uint32_t interrupts;     /* L: kept for Gets that would block */
-	uint32_t inside;         /* L: threads that wait or walk */
-	uint32_t spin_pauses;    /* L: how long the next Get polls; 0: not at all */
-	uint32_t spin_max;       /* I: at most so long; 0: never */
-	uint32_t spin_min;       /* I: 0, or spin_max: always so long */
-	uint32_t pauses_per_us;  /* I */
+	uint32_t interrupts;          /* L: kept for Gets that would block */
+	uint32_t inside;              /* L: threads that wait or walk */
+	uint32_t spin_pauses;         /* L: how long the next Get polls; 0: not at all */
+	uint32_t spin_max;            /* I: at most so long; 0: never */
+	uint32_t spin_min;            /* I: 0, or spin_max: always so long */
+	uint32_t pauses_per_us;       /* I */
 	_Atomic(struct wq__waiter *) spinner; /* A, relaxed: at most one Get polls; a hint only */
 	wq__agenda agenda;                    /* L: slots of keys that wait, by due time */
 	int64_t next_due_ns;                  /* L: no key comes due before; WQ_NEVER: none does */
@@ -267,6 +268,7 @@ void wq__forget_key(struct wq__memory *m, struct wq__entry *e, uint64_t slot);
 /* get.c */
 struct wq__entry *wq__held(struct wq__memory *m, const wq_item *item, int *why);
 int wq__end_hold(struct wq__memory *m, const wq_item *item, struct wq__entry *e);
+int wq__done(struct wq__memory *m, const wq_item *item);
 int wq__done_well(struct wq__memory *m, const wq_item *item);
 void wq__take(struct wq__memory *m, wq_item *item);
 bool wq__ready_now(struct wq__memory *m);
@@ -322,6 +324,14 @@ void wq__fd_due(struct wq__memory *m);
 
 /* ---- the locks ------------------------------------------------------------ */
 
+/* The lane, or NULL; one of the locks is held. */
+static inline struct wq__lane *wq__lane_of(const struct wq__memory *m)
+{
+	return wq__unlikely(m->flags & WQ__LANED)
+	           ? atomic_load_explicit(&m->lane, memory_order_relaxed)
+	           : NULL;
+}
+
 /* Lock everything. Once threads wait for each other there, the queue gets a lane. */
 static inline void wq__whole_lock(struct wq__memory *m)
 {
@@ -345,7 +355,7 @@ static inline void wq__whole_up(struct wq__memory *m, struct wq__lane *l)
 
 static inline void wq__whole_unlock(struct wq__memory *m)
 {
-	struct wq__lane *l = atomic_load_explicit(&m->lane, memory_order_relaxed);
+	struct wq__lane *l = wq__lane_of(m);
 
 	/* Nobody can free the queue before the back lock is free, too. */
 	wq__lock_release(&m->lock);
@@ -357,26 +367,12 @@ static inline void wq__whole_unlock(struct wq__memory *m)
 
 /*
  * Most queues have no name, no order of their own and no bound, and most of the time
- * nothing waits: no flag is set but perhaps EXACT, which is about stamps alone. The
- * calls that matter most look at the flags once and have their code twice, the
- * second time with `plain` for a constant: the same functions, in which all
- * questions about flags are answered.
+ * nothing waits: none of these flags is set. The calls that matter most look at the
+ * flags once.
  */
-static inline bool wq__plain(const struct wq__memory *m)
+static inline bool wq__special(const struct wq__memory *m)
 {
-	return wq__likely((m->flags & ~(uint32_t)(WQ__EXACT | WQ__LANES)) == 0);
-}
-
-/* The same for a key's way out, for which keys that wait need not be looked at. */
-static inline bool wq__plain_out(const struct wq__memory *m)
-{
-	return wq__likely((m->flags & ~(uint32_t)(WQ__EXACT | WQ__TIMED | WQ__LANES)) == 0);
-}
-
-/* The flags that matter, where they are not known to be none. */
-static wq__forced uint32_t wq__flags_of(const struct wq__memory *m, bool plain)
-{
-	return plain ? 0 : m->flags;
+	return wq__unlikely(m->flags & ~(uint32_t)(WQ__EXACT | WQ__LANES));
 }
 
 static inline int64_t wq__now(const struct wq__memory *m)
@@ -548,14 +544,14 @@ static inline bool wq__lane_takes(struct wq__memory *m, struct wq__lane *l, uint
  * Put a key in line. It counts as ready from now on; whoever calls this calls
  * wq__pick() before it unlocks.
  */
-static wq__forced void wq__ready_push(struct wq__memory *m, bool plain, struct wq__entry *e,
-                                      uint32_t id, enum wq_where where)
+static wq__forced void wq__ready_push(struct wq__memory *m, struct wq__entry *e, uint32_t id,
+                                      enum wq_where where)
 {
 	if (WQ__BUG(PUSH_TO_HEAD))
 		where = WQ_HEAD;
-	wq__entry_set_state(e, WQ_STATE_QUEUED | (plain ? 0 : e->bits & WQ__BESIDE));
+	wq__entry_set_state(e, WQ_STATE_QUEUED | (e->bits & WQ__BESIDE));
 	m->nready++;
-	if (wq__unlikely(wq__flags_of(m, plain) & (WQ__ORDERED | WQ__FD))) {
+	if (wq__unlikely(m->flags & (WQ__ORDERED | WQ__FD))) {
 		if (m->flags & WQ__FD)
 			wq__fd_signal(m);
 		if (m->flags & WQ__ORDERED) {
@@ -563,7 +559,8 @@ static wq__forced void wq__ready_push(struct wq__memory *m, bool plain, struct w
 			return;
 		}
 	}
-	struct wq__lane *l = atomic_load_explicit(&m->lane, memory_order_relaxed);
+
+	struct wq__lane *l = wq__lane_of(m);
 
 	if (wq__unlikely(l != NULL) && wq__lane_takes(m, l, id, where))
 		return;
@@ -573,13 +570,13 @@ static wq__forced void wq__ready_push(struct wq__memory *m, bool plain, struct w
 /* Does the line belong to a lane, which polls by itself? */
 static inline bool wq__laned(const struct wq__memory *m)
 {
-	return atomic_load_explicit(&m->lane, memory_order_relaxed) != NULL;
+	return m->flags & WQ__LANED;
 }
 
 /* How many keys are ready. Beside Gets of the lane, some of those may be taken by now. */
 static inline uint32_t wq__about_ready(const struct wq__memory *m)
 {
-	const struct wq__lane *l = atomic_load_explicit(&m->lane, memory_order_relaxed);
+	const struct wq__lane *l = wq__lane_of(m);
 
 	return m->nready - (l ? atomic_load_explicit(&l->taken, memory_order_relaxed) : 0);
 }
@@ -587,7 +584,7 @@ static inline uint32_t wq__about_ready(const struct wq__memory *m)
 /* A hold ends, in whatever way. */
 static inline void wq__hold_over(struct wq__memory *m, const wq_item *item)
 {
-	struct wq__lane *l = atomic_load_explicit(&m->lane, memory_order_relaxed);
+	struct wq__lane *l = wq__lane_of(m);
 
 	m->nrunning--;
 	if (wq__unlikely(l != NULL))
@@ -597,7 +594,7 @@ static inline void wq__hold_over(struct wq__memory *m, const wq_item *item)
 /* A key is held from now on: the token, which names its place among the lane's holds. */
 static inline uint64_t wq__new_token(struct wq__memory *m, uint32_t id)
 {
-	struct wq__lane *l = atomic_load_explicit(&m->lane, memory_order_relaxed);
+	struct wq__lane *l = wq__lane_of(m);
 
 	m->token += WQ__HOLDS;
 	return wq__unlikely(l != NULL) ? wq__hold_new(l, m->token, id) : m->token;
@@ -606,23 +603,16 @@ static inline uint64_t wq__new_token(struct wq__memory *m, uint32_t id)
 /* Some key is ready, in a FIFO: the first. */
 static inline uint32_t wq__first_ready(const struct wq__memory *m)
 {
-	struct wq__lane *l = atomic_load_explicit(&m->lane, memory_order_relaxed);
+	struct wq__lane *l = wq__lane_of(m);
 	uint32_t id = l ? wq__line_at(l, 0) : 0;
 
 	return id ? id : m->head;
 }
 
-/* Gets that are under way: seen no later than the keys that the caller has put in line. */
-static inline uint32_t wq__inflight(const struct wq__memory *m)
-{
-	atomic_thread_fence(memory_order_seq_cst);
-	return atomic_load_explicit(&m->inflight, memory_order_relaxed);
-}
-
 /* A Get that polls the line looks around. */
 static inline void wq__call_poller(struct wq__memory *m)
 {
-	struct wq__lane *l = atomic_load_explicit(&m->lane, memory_order_relaxed);
+	struct wq__lane *l = wq__lane_of(m);
 
 	if (l)
 		atomic_store_explicit(&l->come, true, memory_order_relaxed);

@@ -93,8 +93,8 @@ struct wq__waiter *wq__pick_slow(struct wq__memory *m)
 	uint32_t ready = wq__about_ready(m), width = m->width;
 	uint32_t keys = ready < width ? ready : width;
 	/* Somebody has to sleep until the next due time. */
-	/* Pairs with a polling Get's step down from inflight: it sees the key, or is not seen. */
-	uint32_t inflight = wq__inflight(m);
+	/* A Get that counts itself while it polls makes the queue whole before it is none any more. */
+	uint32_t inflight = atomic_load_explicit(&m->inflight, memory_order_relaxed);
 	bool leaderless = comes_due(m) && !m->leader && inflight == 0 && !WQ__BUG(LEADER_LOST);
 
 	if (inflight >= keys && !leaderless)

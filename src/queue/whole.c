@@ -68,14 +68,17 @@ void wq__whole_lock_slow(struct wq__memory *m)
 	while (!l) {
 		wq__lock_acquire(&m->lock);
 		l = atomic_load_explicit(&m->lane, memory_order_relaxed);
-		if (!l)
-			l = lane_new(m);
 		if (!l) {
-			/* No memory: then one lock has to do. */
-			m->flags &= ~(uint32_t)WQ__LANES;
-			return;
+			/* Another thread may have found no memory for it, and gone on. */
+			l = m->flags & WQ__LANES ? lane_new(m) : NULL;
+			if (!l) {
+				/* One lock has to do, from now on. */
+				m->flags &= ~(uint32_t)WQ__LANES;
+				return;
+			}
+			m->flags |= WQ__LANED;
+			atomic_store_explicit(&m->lane, l, memory_order_release);
 		}
-		atomic_store_explicit(&m->lane, l, memory_order_release);
 		wq__lock_back_out(&m->lock);
 	}
 	wq__lock_acquire(&l->lock);
@@ -86,7 +89,7 @@ void wq__whole_lock_slow(struct wq__memory *m)
 /* Let go of it in the midst of long work, as wq__lock_pass() does. */
 struct wq__whole_passed wq__whole_pass(struct wq__memory *m)
 {
-	struct wq__lane *l = atomic_load_explicit(&m->lane, memory_order_relaxed);
+	struct wq__lane *l = wq__lane_of(m);
 	struct wq__whole_passed p = {.laned = l != NULL};
 
 	p.front = wq__lock_pass(&m->lock);
@@ -101,7 +104,7 @@ void wq__whole_retake(struct wq__memory *m, struct wq__whole_passed p)
 
 	if (!p.laned) {
 		wq__lock_retake(&m->lock, p.front);
-		if (!atomic_load_explicit(&m->lane, memory_order_relaxed))
+		if (!wq__laned(m))
 			return;
 		wq__lock_back_out(&m->lock);
 		wq__whole_lock(m);
@@ -173,7 +176,7 @@ void wq__line_put_first(struct wq__memory *m, struct wq__lane *l, uint32_t id)
 /* A key leaves the line. False: it is not there, but in the list. */
 bool wq__line_remove(struct wq__memory *m, uint32_t id)
 {
-	struct wq__lane *l = atomic_load_explicit(&m->lane, memory_order_relaxed);
+	struct wq__lane *l = wq__lane_of(m);
 	uint32_t at;
 
 	if (!l)
