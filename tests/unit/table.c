@@ -474,63 +474,93 @@ static void grows_and_shrinks_to_almost_nothing(void **state)
 	bench_close(&b);
 }
 
+/* Inserts while all allocations fail but the first few of this call. */
+static int insert_without_memory(struct bench *b, uint64_t slot, int64_t but)
+{
+	b->mem.fail_at = b->mem.calls + but;
+	b->mem.fail_on = true;
+
+	int rc = insert(&b->table, slot);
+
+	b->mem.fail_at = -1;
+	return rc;
+}
+
 /* Each allocation fails in turn: the slot is not in, all others are, and then it can be. */
 static void out_of_memory_changes_nothing(void **state)
 {
-	enum { N = 6000 };
-	static uint64_t slots[N];
+	enum { N = 6000, MORE = 60000 };
+	static uint64_t slots[MORE];
 	uint64_t rng = seed;
+	uint32_t n = 0;
 	struct bench b;
 
 	(void)state;
 	bench_open(&b);
-	for (uint32_t i = 0; i < N; i++) {
-		slots[i] = slot_of((uint32_t)rng_next(&rng), i + 1);
-		b.mem.fail_at = b.mem.calls;
-		b.mem.fail_on = true;
+	for (; n < N; n++) {
+		int rc = -1;
 
-		int rc = insert(&b.table, slots[i]);
-
-		b.mem.fail_at = -1;
-		assert_int_equal(b.table.n, i + (rc == 0));
-		assert_true(holds(&b.table, slots[i]) == (rc == 0));
-		if (rc != 0) {
+		slots[n] = slot_of((uint32_t)rng_next(&rng), n + 1);
+		for (int64_t but = 0; rc < 0; but++) {
+			rc = insert_without_memory(&b, slots[n], but);
+			assert_int_equal(b.table.n, n + (rc == 0));
+			assert_true(holds(&b.table, slots[n]) == (rc == 0));
+			assert_false(holds(&b.table, 0));
+			if (rc == 0)
+				continue;
 			check_table(&b.table);
-			for (uint32_t j = 0; j < i; j++)
+			for (uint32_t j = 0; j < n; j++)
 				assert_true(holds(&b.table, slots[j]));
-			assert_int_equal(insert(&b.table, slots[i]), 0);
 		}
 	}
 	assert_true(b.mem.failed > 0);
 	check_all(&b.table, slots, N);
+	/* Without any it refuses, before it is so full that it is slow. */
+	do {
+		assert_true(n < MORE);
+		slots[n] = slot_of((uint32_t)rng_next(&rng), n + 1);
+	} while (insert_without_memory(&b, slots[n], 0) == 0 && ++n);
+	assert_in_range(n, N, 12 * b.table.now.nhomes);
+	check_all(&b.table, slots, n);
 	bench_close(&b);
 }
 
 /* Shrinking needs memory, too: without any, slots go all the same, and the table shrinks later. */
 static void removals_need_no_memory(void **state)
 {
-	enum { N = 20000, LEFT = 100 };
+	enum { N = 40000, LEFT = 100 };
 	static uint64_t slots[N];
 	uint64_t rng = seed;
+	uint32_t n = 0;
 	struct bench b;
 
 	(void)state;
 	bench_open(&b);
-	for (uint32_t i = 0; i < N; i++) {
-		slots[i] = slot_of((uint32_t)rng_next(&rng), i + 1);
-		assert_int_equal(insert(&b.table, slots[i]), 0);
+	/* It has just begun to grow. */
+	while (n < N / 2 || b.table.edge == UINT32_MAX || b.table.moved > 20) {
+		assert_true(n < N);
+		slots[n] = slot_of((uint32_t)rng_next(&rng), n + 1);
+		assert_int_equal(insert(&b.table, slots[n++]), 0);
 	}
 	b.mem.fail_at = b.mem.calls;
 	b.mem.fail_on = true;
-	for (uint32_t i = N; i-- > LEFT;) {
-		take_out(&b.table, slots[i]);
-		assert_false(holds(&b.table, slots[i]));
+	while (n > LEFT) {
+		take_out(&b.table, slots[--n]);
+		assert_false(holds(&b.table, slots[n]));
+		if (n % 1000 == 0)
+			check_iteration(&b.table, slots, n);
 	}
 	assert_true(b.mem.failed > 0);
-	check_iteration(&b.table, slots, LEFT);
+	assert_true(b.table.edge != UINT32_MAX);
+	for (uint64_t from = 0; from < 1000; from++) {
+		wq__iter it = wq__table_iter(&b.table, from << 54);
+		uint64_t next = wq__iter_next(&it);
+
+		assert_true(next == 0 || (next >= from << 54 && holds(&b.table, next)));
+	}
 	b.mem.fail_at = -1;
 	/* a key comes and goes, each time two buckets move */
-	for (uint32_t i = 0; i < N; i++) {
+	for (uint32_t i = 0; i < N / 2; i++) {
 		assert_int_equal(insert(&b.table, slots[LEFT]), 0);
 		take_out(&b.table, slots[LEFT]);
 	}
