@@ -84,4 +84,12 @@ static inline uint64_t wq__hash(const wq__hash_key *k, const void *key, size_t l
 	return wq__hash_finish(k, sum);
 }
 
+/* What a table sees of it: the better half, and never 0, which is an empty slot there. */
+static inline uint32_t wq__hash_fold(uint64_t hash)
+{
+	uint32_t high = (uint32_t)(hash >> 32);
+
+	return high ? high : 1;
+}
+
 #endif

@@ -89,7 +89,7 @@ static void link_last(wq__memo *m, struct wq__note *n)
 
 static uint32_t hash_of(const wq__memo *m, const void *key, size_t len)
 {
-	return (uint32_t)(wq__hash(&m->hash_key, key, len) >> 32);
+	return wq__hash_fold(wq__hash(&m->hash_key, key, len));
 }
 
 static struct wq__note *find(const wq__memo *m, const void *key, size_t len)

@@ -417,7 +417,7 @@ static inline struct wq__entry *wq__entry_at(const struct wq__memory *m, uint32_
 
 static inline uint32_t wq__hash_of(const struct wq__memory *m, const void *key, size_t len)
 {
-	return (uint32_t)(wq__hash(&m->hash_key, key, len) >> 32);
+	return wq__hash_fold(wq__hash(&m->hash_key, key, len));
 }
 
 /* The id of a key, or with `apart` of WQ__REMINDER of its reminder; or 0. */

@@ -159,8 +159,12 @@ class Full(Case):
         self.addCleanup(os.close, reader)
         keys = [f"{i:0100}" for i in range(3000)]
         (self.dir / "keys").write_text("\n".join(keys))
-        p = self.wq("run", "-j1", "-q", "-a", "keys", "--grace=20ms", "--leftover=pipe", "--", "sh", "-c", "kill $PPID")
-        head, *printed = p.stderr.decode().splitlines()
+        # What it prints has no more time than that: a file takes it at once.
+        with open(self.dir / "err", "wb") as err:
+            p = self.start("run", "-j1", "-q", "-a", "keys", "--grace=20ms", "--leftover=pipe", "--", "sh", "-c",
+                           "kill $PPID", stderr=err)
+        self.assertEqual(p.wait(rig.PATIENCE), 75)
+        head, *printed = self.lines("err")
         read = os.read(reader, 1 << 20).decode().splitlines()
         self.assertRegex(head, r"wq: pipe: it is full, and not read fast enough: \d+ of 2999 keys saved")
         saved = int(re.search(r"(\d+) of", head)[1])

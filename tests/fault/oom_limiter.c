@@ -298,12 +298,12 @@ static void each_call_fails_once(void **state)
 
 static bool table_is_full;
 
-int __real_wq__table_push_in(wq__table *t, wq__place at, uint64_t slot);
-int __wrap_wq__table_push_in(wq__table *t, wq__place at, uint64_t slot);
+int __real_wq__table_push_in(wq__table *t, uint64_t slot);
+int __wrap_wq__table_push_in(wq__table *t, uint64_t slot);
 
-int __wrap_wq__table_push_in(wq__table *t, wq__place at, uint64_t slot)
+int __wrap_wq__table_push_in(wq__table *t, uint64_t slot)
 {
-	return table_is_full ? WQ_ENOMEM : __real_wq__table_push_in(t, at, slot);
+	return table_is_full ? WQ_ENOMEM : __real_wq__table_push_in(t, slot);
 }
 
 /* Memory for the key, but none to find it by: the former is given back. */

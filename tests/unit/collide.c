@@ -16,7 +16,7 @@ static char attack[ATTACK][20];
 /* What the table sees of a key. */
 static uint32_t table_hash(const wq__hash_key *k, const void *key, size_t len)
 {
-	return (uint32_t)(wq__hash(k, key, len) >> 32);
+	return wq__hash_fold(wq__hash(k, key, len));
 }
 
 /* By brute force: keys that share the top 16 bits under the known seed. Some 20 million hashes. */
@@ -64,9 +64,8 @@ static void collisions_of_one_seed_are_none_of_another(void **state)
 }
 
 struct shape {
-	uint32_t longest; /* the longest way of a slot from its home */
-	uint32_t page;    /* the largest page */
-	uint32_t moved;
+	uint32_t longest; /* buckets from a slot's home to where it is, at most */
+	uint32_t moved;   /* slots in one call, at most */
 };
 
 /* A table of `others` random hashes and the attack's keys. */
@@ -76,7 +75,7 @@ static struct shape shape_of(uint64_t hash_seed, uint32_t others)
 	wq__slab slab;
 	wq__table t;
 	wq__hash_key k;
-	struct shape shape = {0, 0, 0};
+	struct shape shape = {0, 0};
 	uint64_t rng = seed;
 
 	memory_init(&mem);
@@ -96,15 +95,13 @@ static struct shape shape_of(uint64_t hash_seed, uint32_t others)
 		                                  (uint64_t)hash << 32 | (i + 1)),
 		                 0);
 	}
-	for (size_t i = 0; i < (size_t)1 << t.depth; i++) {
-		const struct wq__page *p = t.dir[i].page;
+	for (int old = 0; old < 2; old++) {
+		const struct wq__array *in = old ? &t.old : &t.now;
 
-		if (p->total > shape.page)
-			shape.page = p->total;
-		for (uint32_t s = 0; s < p->total; s++)
-			if (p->slot[s]) {
-				uint32_t far =
-				    s - wq__home(p->cap, p->depth, (uint32_t)(p->slot[s] >> 32));
+		for (uint32_t i = old ? t.moved : 0; i < in->ready; i = wq__bucket_next(in, i))
+			for (uint32_t s = 0; s < WQ__BUCKET; s++) {
+				uint32_t hash = wq__bucket_at(in, i)->hash[s];
+				uint32_t far = hash ? i - wq__home(in, hash) : 0;
 
 				shape.longest = far > shape.longest ? far : shape.longest;
 			}
@@ -121,15 +118,14 @@ static void an_attack_without_the_seed_is_a_load_like_any_other(void **state)
 	struct shape known = shape_of(KNOWN_SEED, 20000);
 
 	(void)state;
-	print_message("with the seed: longest way %u, largest page %u\n", known.longest,
-	              known.page);
-	assert_true(known.longest > 100); /* or this would be no attack */
+	print_message("with the seed: %u buckets from home, moved %u\n", known.longest,
+	              known.moved);
+	assert_true(known.longest > 12); /* or this would be no attack */
 	for (uint64_t s = 1; s <= 30; s++) {
 		struct shape other = shape_of(seed + s, 20000);
 
-		assert_true(other.longest < 100);
-		assert_true(other.page < 1024);
-		assert_true(other.moved <= 1024);
+		assert_true(other.longest < 12);
+		assert_true(other.moved <= 32 * WQ__BUCKET);
 	}
 }
 

@@ -145,6 +145,16 @@ static void seed_0_is_random(void **state)
 	assert_memory_not_equal(&a, &b, sizeof a);
 }
 
+/* 0 is an empty slot of the table: no key has it. */
+static void the_table_sees_no_0(void **state)
+{
+	(void)state;
+	assert_int_equal(wq__hash_fold(0), 1);
+	assert_int_equal(wq__hash_fold(UINT32_MAX), 1);
+	assert_int_equal(wq__hash_fold(UINT64_C(1) << 32), 1);
+	assert_int_equal(wq__hash_fold(UINT64_C(0x1234567890abcdef)), 0x12345678);
+}
+
 /* ---- spread -------------------------------------------------------------- */
 
 typedef size_t (*family_fn)(uint32_t i, unsigned char *key);
@@ -268,6 +278,7 @@ int main(int argc, char **argv)
 	    cmocka_unit_test(the_length_counts),
 	    cmocka_unit_test(every_seed_is_another_hash),
 	    cmocka_unit_test(seed_0_is_random),
+	    cmocka_unit_test(the_table_sees_no_0),
 	    cmocka_unit_test(the_bits_that_the_table_uses_are_even),
 	};
 
