@@ -317,6 +317,39 @@ static bool poll_line(struct wq__memory *m, struct wq__lane *l, uint32_t pauses)
 	return true;
 }
 
+/* Nothing was in line. Wait for a while, if that may pay. *whole: the queue is whole now. */
+void wq__lane_await(struct wq__memory *m, struct wq__lane *l, int64_t deadline_ns, bool *whole)
+{
+	uint32_t pauses = may_poll(m, l, deadline_ns);
+
+	*whole = pauses > 0 && poll_line(m, l, pauses);
+	if (pauses > 0 && some(m, l))
+		wq__spin_paid(m);
+}
+
+/* A Get has what it wanted. The locks are let go of, and others woken if it has to be. */
+void wq__lane_leave(struct wq__memory *m, struct wq__lane *l, bool whole)
+{
+	struct wq__wakes wakes;
+
+	if (wq__likely(!whole)) {
+		wq__lock_release(&l->lock);
+		return;
+	}
+	wq__pick_many(m, &wakes);
+	wq__whole_unlock(m);
+	wq__wake_many(&wakes);
+}
+
+/* A Get needs more than the lane: make the queue whole, if it is not. */
+void wq__lane_give_up(struct wq__memory *m, struct wq__lane *l, bool whole)
+{
+	if (!whole)
+		wq__whole_up(m, l);
+	if (!m->head)
+		atomic_store_explicit(&l->come, false, memory_order_relaxed);
+}
+
 /*
  * The back lock is held. WQ_OK: *item is filled, and the lock was let go of. WQ__WHOLE: nothing
  * is in line, or the gate has changed, and the queue is whole.
@@ -324,33 +357,16 @@ static bool poll_line(struct wq__memory *m, struct wq__lane *l, uint32_t pauses)
 int wq__lane_get(struct wq__memory *m, struct wq__lane *l, wq_item *item, int64_t deadline_ns,
                  const wq_gate *gate, uint32_t seen)
 {
-	struct wq__wakes wakes;
 	bool whole = false;
 
-	for (bool polled = false;; polled = true) {
-		uint32_t pauses;
-
-		if (wq__unlikely(gate && gate->changes != seen))
-			break;
+	for (int tries = 0; tries < 2 && !(gate && gate->changes != seen); tries++) {
 		if (wq__likely(wq__lane_take(m, l, item))) {
-			if (polled)
-				wq__spin_paid(m);
-			if (!whole) {
-				wq__lock_release(&l->lock);
-				return WQ_OK;
-			}
-			wq__pick_many(m, &wakes);
-			wq__whole_unlock(m);
-			wq__wake_many(&wakes);
+			wq__lane_leave(m, l, whole);
 			return WQ_OK;
 		}
-		if (polled || (pauses = may_poll(m, l, deadline_ns)) == 0)
-			break;
-		whole = poll_line(m, l, pauses);
+		if (tries == 0)
+			wq__lane_await(m, l, deadline_ns, &whole);
 	}
-	if (!whole)
-		wq__whole_up(m, l);
-	if (!m->head)
-		atomic_store_explicit(&l->come, false, memory_order_relaxed);
+	wq__lane_give_up(m, l, whole);
 	return WQ__WHOLE;
 }

@@ -139,22 +139,29 @@ static int get_many_whole(struct wq__memory *m, wq_item *items, size_t item_size
 	return rc;
 }
 
+/* Is there, or may there be, a key that the lane did not take? */
+static bool more_behind(const struct wq__memory *m, struct wq__lane *l)
+{
+	return m->flags & WQ__TIMED || wq__line_at(l, 0) ||
+	       atomic_load_explicit(&l->come, memory_order_relaxed);
+}
+
 /* The back lock is held, and let go of. Takes what is in line; waits if there is nothing. */
 static int get_many_laned(struct wq__memory *m, struct wq__lane *l, wq_item *items,
                           size_t item_size, size_t max, int64_t deadline_ns)
 {
 	size_t n = lane_take_some(m, l, items, item_size, max);
+	bool whole = false;
 
-	if (n > 0 && (n == max || !atomic_load_explicit(&l->come, memory_order_relaxed))) {
-		wq__lock_release(&l->lock);
+	if (n == 0) {
+		wq__lane_await(m, l, deadline_ns, &whole);
+		n = lane_take_some(m, l, items, item_size, max);
+	}
+	if (n > 0 && (n == max || !more_behind(m, l))) {
+		wq__lane_leave(m, l, whole);
 		return (int)n;
 	}
-	if (n == 0 && wq__lane_get(m, l, items, deadline_ns, NULL, 0) == WQ_OK) {
-		clear_behind(items, item_size);
-		return 1;
-	}
-	if (n > 0)
-		wq__whole_up(m, l);
+	wq__lane_give_up(m, l, whole);
 
 	int rc = get_many_whole(m, item_at(items, item_size, n), item_size, max - n,
 	                        n > 0 ? WQ_NOWAIT : deadline_ns);

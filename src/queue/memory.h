@@ -215,6 +215,9 @@ int wq__lane_add_one(struct wq__memory *m, uint32_t hash, const void *key, size_
 void wq__lane_sweep(struct wq__memory *m, struct wq__lane *l);
 bool wq__lane_take(struct wq__memory *m, struct wq__lane *l, wq_item *item);
 bool wq__lane_done(struct wq__memory *m, struct wq__lane *l, const wq_item *item);
+void wq__lane_await(struct wq__memory *m, struct wq__lane *l, int64_t deadline_ns, bool *whole);
+void wq__lane_leave(struct wq__memory *m, struct wq__lane *l, bool whole);
+void wq__lane_give_up(struct wq__memory *m, struct wq__lane *l, bool whole);
 int wq__lane_get(struct wq__memory *m, struct wq__lane *l, wq_item *item, int64_t deadline_ns,
                  const wq_gate *gate, uint32_t seen);
 
