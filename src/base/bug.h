@@ -54,6 +54,26 @@
 	X(LANE_MARK_STORES, "an add does not see that the hold has ended meanwhile")               \
 	X(LANE_OLD_RECORD, "a record counts though the key was held again since")                  \
 	X(LANE_NOT_SETTLED, "a whole queue has finished keys in its table")                        \
+	X(LANE_LATE_STAMP, "a Get reads when the key was added after it has taken it")             \
+	X(LANE_POLLER_KEEPS, "a Get that polled and counted as under way wakes nobody after it")   \
+	X(LANE_POLLER_SLIPS, "a Get that polled and counted as under way is not whole after it")   \
+	X(LANE_TAKEN_KEPT, "a whole queue counts keys as ready that its lane has handed out")      \
+	X(LANE_RECORD_FIRST, "a done writes its record before the key is finished")                \
+	X(LANE_REFILL_TURNS, "keys that move up into the line change places")                      \
+	X(LANE_FIRST_LAST, "a full line gives its last key to the end of the list")                \
+	X(LANE_FIRST_LOST, "a full line forgets its last key when one goes before all")            \
+	X(LANE_REMOVE_HOLE, "a key that leaves the line leaves a hole")                            \
+	X(LANE_REMOVE_KNOWN, "the last place of the line stays known though its key has gone")     \
+	X(LANE_PUT_FULL, "an add does not see that the line is full")                              \
+	X(LANE_DONES_FULL, "a done does not see that there is no room for its record")             \
+	X(LANE_HOLD_KEPT, "a hold that a whole queue has ended stays among the lane's")            \
+	X(LANE_DONE_UNWATCHED, "a done goes by the lane though somebody waits for it")             \
+	X(LANE_ADD_EARLY, "an add goes by the lane though keys are due before it")                 \
+	X(LANE_GATE_OPEN, "a Get goes by the lane though its pool is paused")                      \
+	X(LANE_RETAKEN, "long work that goes on finds finished keys in the table")                 \
+	X(LANE_MISSED,                                                                             \
+	  "a call that waited for the front lock goes on without the lane made since")             \
+	X(LANE_BATCH_SLEEPS, "a batch that has to be whole wakes nobody for what it has added")    \
 	X(POOL_STOP_WAKES_ONE, "the end of the last worker releases one stop instead of all")
 
 #define WQ__BUG_ENUM(name, text) WQ__BUG_##name,

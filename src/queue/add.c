@@ -334,8 +334,7 @@ static int add_batch(struct wq__memory *m, const wq_key *keys, size_t n, const u
 		if (rc == WQ_OK && !*whole) {
 			rc = wq__lane_add_one(m, hash[i], k->key, k->len);
 			if (rc == WQ__WHOLE) {
-				wq__lock_back_out(&m->lock);
-				wq__whole_lock(m);
+				wq__whole_anew(m);
 				*whole = true;
 				rc = WQ_OK;
 			} else {

@@ -84,6 +84,8 @@ static bool is_plain(const struct wq__memory *m, int64_t *when)
 	if (wq__likely(!(m->flags & WQ__TIMED)))
 		return true;
 	*when = wq__now(m);
+	if (WQ__BUG(LANE_ADD_EARLY))
+		return true;
 	return *when < m->next_due_ns && !m->due_left;
 }
 
@@ -163,8 +165,7 @@ int wq__lane_add(struct wq__memory *m, struct wq__lane *l, uint32_t hash, const 
 	struct wq__waiter *w;
 
 	if (wq__unlikely(rc == WQ__WHOLE)) {
-		wq__lock_back_out(&m->lock);
-		wq__whole_lock(m);
+		wq__whole_anew(m);
 		return rc;
 	}
 	w = rc == WQ_QUEUED && !WQ__BUG(ADD_NO_WAKE) ? wq__pick(m) : NULL;
@@ -232,6 +233,10 @@ bool wq__lane_take(struct wq__memory *m, struct wq__lane *l, wq_item *item)
 	/* From here on an add may mark it, and write to added_ns. */
 	wq__bits_take(&e->bits, (uint8_t)((bits & WQ__LEN_HIGH) | WQ_STATE_RUNNING));
 	wq__effect();
+	if (WQ__BUG(LANE_LATE_STAMP)) {
+		wq__point();
+		item->added_ns = e->added_ns;
+	}
 	if (wq__unlikely(token / WQ__HOLDS % WQ__SAMPLE == 0))
 		wq__sample_begin(m, token);
 	return true;
@@ -242,7 +247,7 @@ bool wq__lane_take(struct wq__memory *m, struct wq__lane *l, wq_item *item)
 /* True: the key is finished. False: nothing has changed, and the queue has to be whole for it. */
 bool wq__lane_done(struct wq__memory *m, struct wq__lane *l, const wq_item *item)
 {
-	if (wq__unlikely(!is_plain_out(m) || item->owner != m ||
+	if (wq__unlikely((!is_plain_out(m) && !WQ__BUG(LANE_DONE_UNWATCHED)) || item->owner != m ||
 	                 !wq__hold_is(l, item->token, (uint32_t)item->slot)))
 		return false;
 
@@ -254,11 +259,14 @@ bool wq__lane_done(struct wq__memory *m, struct wq__lane *l, const wq_item *item
 	                 e->hash != (uint32_t)(item->slot >> 32) || e->failures_low ||
 	                 e->failures_high || wq__entry_len(e) > KEY_MAX || !wq__dones_have_room(l)))
 		return false;
+	if (WQ__BUG(LANE_RECORD_FIRST))
+		wq__dones_put(l, item->token, (uint64_t)item->slot);
 	if (!wq__bits_finish(&e->bits, held, finished))
 		return false;
 	wq__effect();
 	/* The entry is the adds' now. */
-	wq__dones_put(l, item->token, (uint64_t)item->slot);
+	if (!WQ__BUG(LANE_RECORD_FIRST))
+		wq__dones_put(l, item->token, (uint64_t)item->slot);
 	wq__hold_free(l, item->token);
 	m->nrunning--;
 	if (wq__unlikely(item->token == m->sample))
@@ -312,6 +320,10 @@ static bool poll_line(struct wq__memory *m, struct wq__lane *l, uint32_t pauses)
 	l->polls = false;
 	if (!counted)
 		return false;
+	if (WQ__BUG(LANE_POLLER_SLIPS)) {
+		m->inflight--;
+		return false;
+	}
 	wq__whole_up(m, l);
 	atomic_fetch_sub_explicit(&m->inflight, 1, memory_order_seq_cst);
 	return true;
@@ -336,7 +348,9 @@ void wq__lane_leave(struct wq__memory *m, struct wq__lane *l, bool whole)
 		wq__lock_release(&l->lock);
 		return;
 	}
-	wq__pick_many(m, &wakes);
+	wakes.n = 0;
+	if (!WQ__BUG(LANE_POLLER_KEEPS))
+		wq__pick_many(m, &wakes);
 	wq__whole_unlock(m);
 	wq__wake_many(&wakes);
 }
@@ -359,7 +373,9 @@ int wq__lane_get(struct wq__memory *m, struct wq__lane *l, wq_item *item, int64_
 {
 	bool whole = false;
 
-	for (int tries = 0; tries < 2 && !(gate && gate->changes != seen); tries++) {
+	for (int tries = 0; tries < 2; tries++) {
+		if (wq__unlikely(gate && gate->changes != seen) && !WQ__BUG(LANE_GATE_OPEN))
+			break;
 		if (wq__likely(wq__lane_take(m, l, item))) {
 			wq__lane_leave(m, l, whole);
 			return WQ_OK;

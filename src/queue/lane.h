@@ -105,7 +105,7 @@ struct wq__lane {
 /* F. False: it is full. */
 static inline bool wq__line_put(struct wq__lane *l, uint32_t id)
 {
-	if (wq__unlikely(l->tail - l->head_seen >= WQ__LINE)) {
+	if (wq__unlikely(l->tail - l->head_seen >= WQ__LINE && !WQ__BUG(LANE_PUT_FULL))) {
 		/* acquire: who took the id from this place has read it */
 		l->head_seen = atomic_load_explicit(&l->head, memory_order_acquire);
 		if (l->tail - l->head_seen >= WQ__LINE)
@@ -228,7 +228,7 @@ static inline bool wq__dones_have_room(struct wq__lane *l)
 {
 	uint32_t tail = atomic_load_explicit(&l->done_tail, memory_order_relaxed);
 
-	if (wq__likely(tail - l->done_seen < WQ__DONES))
+	if (wq__likely(tail - l->done_seen < WQ__DONES) || WQ__BUG(LANE_DONES_FULL))
 		return true;
 	/* acquire: those that were seen to have been read */
 	l->done_seen = atomic_load_explicit(&l->done_head, memory_order_acquire);

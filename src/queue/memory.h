@@ -197,6 +197,7 @@ struct wq__whole_passed {
 	wq__passed front, back;
 };
 void wq__whole_lock_slow(struct wq__memory *m);
+void wq__whole_anew(struct wq__memory *m);
 void wq__make_whole(struct wq__memory *m, struct wq__lane *l);
 void wq__see_to_done(struct wq__memory *m, const struct wq__done *d);
 struct wq__whole_passed wq__whole_pass(struct wq__memory *m);
@@ -342,7 +343,8 @@ static inline void wq__whole_lock(struct wq__memory *m)
 		wq__lock_acquire(&m->lock);
 		/* Another one may have made it meanwhile. */
 		if (wq__likely((!wq__lock_is_crowded(&m->lock) || !(m->flags & WQ__LANES)) &&
-		               !atomic_load_explicit(&m->lane, memory_order_relaxed)))
+		               (!atomic_load_explicit(&m->lane, memory_order_relaxed) ||
+		                WQ__BUG(LANE_MISSED))))
 			return;
 		wq__lock_back_out(&m->lock);
 	}
@@ -590,7 +592,7 @@ static inline void wq__hold_over(struct wq__memory *m, const wq_item *item)
 	struct wq__lane *l = wq__lane_of(m);
 
 	m->nrunning--;
-	if (wq__unlikely(l != NULL))
+	if (wq__unlikely(l != NULL) && !WQ__BUG(LANE_HOLD_KEPT))
 		wq__hold_free(l, item->token);
 }
 

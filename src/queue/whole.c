@@ -48,7 +48,8 @@ void wq__make_whole(struct wq__memory *m, struct wq__lane *l)
 	uint32_t at = atomic_load_explicit(&l->done_head, memory_order_relaxed);
 	uint32_t end = atomic_load_explicit(&l->done_tail, memory_order_relaxed);
 
-	m->nready -= atomic_load_explicit(&l->taken, memory_order_relaxed);
+	if (!WQ__BUG(LANE_TAKEN_KEPT))
+		m->nready -= atomic_load_explicit(&l->taken, memory_order_relaxed);
 	atomic_store_explicit(&l->taken, 0, memory_order_relaxed);
 	l->head_seen = atomic_load_explicit(&l->head, memory_order_relaxed);
 	if (at == end || WQ__BUG(LANE_NOT_SETTLED))
@@ -86,6 +87,21 @@ void wq__whole_lock_slow(struct wq__memory *m)
 	wq__make_whole(m, l);
 }
 
+/* The front lock is held, keys may have been added: let go of it, and make the queue whole. */
+void wq__whole_anew(struct wq__memory *m)
+{
+	struct wq__wakes wakes;
+
+	m->inside++;
+	wakes.n = 0;
+	if (!WQ__BUG(LANE_BATCH_SLEEPS))
+		wq__pick_many(m, &wakes);
+	wq__lock_back_out(&m->lock);
+	wq__wake_many(&wakes);
+	wq__whole_lock(m);
+	m->inside--;
+}
+
 /* Let go of it in the midst of long work, as wq__lock_pass() does. */
 struct wq__whole_passed wq__whole_pass(struct wq__memory *m)
 {
@@ -113,7 +129,8 @@ void wq__whole_retake(struct wq__memory *m, struct wq__whole_passed p)
 	l = atomic_load_explicit(&m->lane, memory_order_relaxed);
 	wq__lock_retake(&l->lock, p.back);
 	wq__lock_retake(&m->lock, p.front);
-	wq__make_whole(m, l);
+	if (!WQ__BUG(LANE_RETAKEN))
+		wq__make_whole(m, l);
 }
 
 /* ---- the line ------------------------------------------------------------- */
@@ -137,6 +154,12 @@ void wq__line_move(struct wq__memory *m, struct wq__lane *l)
 /* The line is empty: what stands behind it moves up, so much of it as half the line. */
 void wq__line_refill(struct wq__memory *m, struct wq__lane *l)
 {
+	if (WQ__BUG(LANE_REFILL_TURNS) && m->head && m->head != m->tail) {
+		uint32_t first = m->head;
+
+		m->head = wq__entry_at(m, first)->u.line.next;
+		wq__list_push(m, wq__entry_at(m, first), first, WQ_TAIL);
+	}
 	for (int n = 0; n < WQ__LINE / 2 && m->head; n++)
 		wq__line_move(m, l);
 }
@@ -164,7 +187,9 @@ void wq__line_put_first(struct wq__memory *m, struct wq__lane *l, uint32_t id)
 	if (l->tail - head == WQ__LINE) {
 		uint32_t last = place_id(l, --l->tail);
 
-		wq__list_push(m, wq__entry_at(m, last), last, WQ_HEAD);
+		if (!WQ__BUG(LANE_FIRST_LOST))
+			wq__list_push(m, wq__entry_at(m, last), last,
+			              WQ__BUG(LANE_FIRST_LAST) ? WQ_TAIL : WQ_HEAD);
 		atomic_store_explicit(&l->come, true, memory_order_relaxed);
 	}
 	set_place(l, --head, id);
@@ -186,10 +211,15 @@ bool wq__line_remove(struct wq__memory *m, uint32_t id)
 		at++;
 	if (at == l->tail)
 		return false;
+	if (WQ__BUG(LANE_REMOVE_HOLE)) {
+		set_place(l, at, 0);
+		return true;
+	}
 	for (; at + 1 != l->tail; at++)
 		set_place(l, at, place_id(l, at + 1));
 	set_place(l, at, 0);
 	l->tail = at;
-	l->known = 0;
+	if (!WQ__BUG(LANE_REMOVE_KNOWN))
+		l->known = 0;
 	return true;
 }

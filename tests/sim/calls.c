@@ -32,6 +32,8 @@ static void hold_begins(const wq_item *it, uint32_t section)
 
 	if (w.held[key])
 		sim_fail("key %d is with two workers", key);
+	if (!w.other_clock && it->added_ns > sim_call_last_ns())
+		sim_fail("key %d says that it was added after it was taken", key);
 	w.held[key] = true;
 	w.nheld++;
 	w.holds[key]++;

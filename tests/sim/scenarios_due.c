@@ -426,6 +426,41 @@ static void setup_drop_due(void)
 	sim_spawn("boss", drop_boss, NULL);
 }
 
+/* ---- what is due stands before what is added ------------------------------------------- */
+
+static void due_worker(void *arg)
+{
+	wq_item it;
+
+	(void)arg;
+	while (wq_get(w.q, &it) == WQ_OK) {
+		d.handled += strcmp(it.key, "due") == 0;
+		if (strcmp(it.key, "added") == 0 && d.handled == 0)
+			sim_fail("a key that was added goes before one that was due by then");
+		sim_yield();
+		SIM_CHECK(wq_done(w.q, &it) == WQ_OK);
+	}
+}
+
+static void due_producer(void *arg)
+{
+	(void)arg;
+	SIM_CHECK(wq_add_str(w.q, "one") == WQ_QUEUED);
+	SIM_CHECK(wq_add_after(w.q, "due", 3, 1000) == WQ_WAITING);
+	sim_yield();
+	sim_advance(2000);
+	SIM_CHECK(wq_add_str(w.q, "added") == WQ_QUEUED);
+	SIM_CHECK(wq_shutdown(w.q) == WQ_OK);
+}
+
+static void setup_due_first(void)
+{
+	memset(&d, 0, sizeof d);
+	world_open(NULL);
+	sim_spawn("worker", due_worker, NULL);
+	sim_spawn("producer", due_producer, NULL);
+}
+
 const struct scenario scenarios_due[] = {
     {"due-pool", "who wakes for the next due time: retries, time-outs, interrupts", 60, setup_due,
      finish_due, quiet_due},
@@ -433,6 +468,7 @@ const struct scenario scenarios_due[] = {
     {"width", "handlers become long while keys come", 10, setup_width, finish_due, NULL},
     {"idle-dead", "a queue is idle when the last due reference is dead", 5, setup_dead, finish_due,
      NULL},
+    {"due-first", "what is due stands before what is added", 10, setup_due_first, finish_due, NULL},
     {"drop-due", "keys come due while a shutdown drops them", 20, setup_drop_due, finish_due, NULL},
     {0},
 };

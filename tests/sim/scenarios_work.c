@@ -336,6 +336,51 @@ static void interrupter(void *arg)
 		do_interrupt(sim_chance(4) ? 0 : 1 + (int)sim_random(2));
 }
 
+/*
+ * More keys than the line of a lane has places, and some go back to its head: what stands
+ * behind the line moves up, and back.
+ */
+static void crowd_worker(void *arg)
+{
+	wq_item it, other;
+
+	(void)arg;
+	while (do_get(&it, WQ_NEVER) == WQ_OK) {
+		bool two = sim_chance(2) && do_get(&other, WQ_NOWAIT) == WQ_OK;
+
+		work(&it);
+		if (w.a > 0 && sim_chance(2)) {
+			w.a--;
+			do_requeue(&it, sim_chance(4) ? WQ_TAIL : WQ_HEAD);
+		} else {
+			do_done(&it);
+		}
+		if (two)
+			do_requeue(&other, WQ_HEAD);
+	}
+}
+
+static void crowd_producer(void *arg)
+{
+	(void)arg;
+	add_some(9, NKEYS);
+	if (sim_chance(2))
+		add_some(4, NKEYS);
+	producer_ends();
+}
+
+static void setup_crowd(void)
+{
+	world_open(NULL);
+	w.a = 6;
+	w.producers = 2;
+	sim_spawn("producer", crowd_producer, NULL);
+	sim_spawn("producer", crowd_producer, NULL);
+	sim_spawn("worker", crowd_worker, NULL);
+	if (sim_chance(2))
+		sim_spawn("worker", crowd_worker, NULL);
+}
+
 static int round_size;
 
 static void setup_together(void)
@@ -533,6 +578,7 @@ const struct scenario scenarios_work[] = {
     {"requeue", "keys are given back, to the head or the tail", 50, setup_requeue, NULL, NULL},
     {"stale", "items are handed back twice", 40, setup_stale, NULL, NULL},
     {"many", "batches in, batches out", 60, setup_many, NULL, NULL},
+    {"crowd", "more keys than a line has places, and some go back", 40, setup_crowd, NULL, NULL},
     {"together", "handlers wait for each other", 80, setup_together, NULL, NULL},
     {"together-many", "the same with batches", 50, setup_together_many, NULL, NULL},
     {"together-thief", "the same, and keys are snatched", 60, setup_together_thief, NULL, NULL},

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "history.h"
+#include "queue/lane.h"
 
 enum {
 	ARENA_SIZE = 16 << 20,
@@ -38,6 +39,8 @@ static void *arena_alloc(void *ctx, size_t size, size_t align)
 	size_t at = (arena.used + align - 1) & ~(align - 1);
 
 	(void)ctx;
+	if (size == sizeof(struct wq__lane) && sim_chance(8))
+		return NULL; /* then one lock has to do */
 	if (at + size > ARENA_SIZE || arena.nblocks == MAX_BLOCKS)
 		sim_fail("the arena of the test is too small");
 	arena.used = at + size;
@@ -207,6 +210,7 @@ void world_open(const wq_options *o)
 	wq_options opt = o ? *o : (wq_options){0};
 
 	sim_set_cpus(1 + (int)sim_random(2));
+	w.other_clock = opt.clock != NULL;
 	opt.allocator = world_allocator();
 	opt.seed = 1 + sim_random(1000);
 	opt.max_keys = w.max_keys;

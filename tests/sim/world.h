@@ -31,6 +31,7 @@ struct world {
 	enum order order;
 	size_t max_keys;
 	wq_manual_clock *manual; /* NULL unless setup made one */
+	bool other_clock;        /* than the simulated one */
 	int producers;           /* for scenarios: how many are still at work */
 	int workers;
 	int holds[NKEYS]; /* how often each key was handed out */
