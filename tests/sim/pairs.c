@@ -26,7 +26,7 @@
 
 enum { HOLDS = 3, QUICK_STOPS = 2, QUICK_SHARE = 4, MAX_FAILURES = 20, MAX_RUNS = 200000 };
 
-/* QUICK: unless there is time, each group runs with one length of holds, in turn, and of
+/* QUICK, and all with lanes: unless there is time, each group runs with one length of holds, in turn, and of
  * those that do not stop the queue, every fourth runs. */
 enum has { WAITING = 1, HELD = 2, LINE = 4, DUE = 8, POOL = 16, NAMED = 32, QUICK = 64 };
 
@@ -392,7 +392,7 @@ static void run_group(void)
 {
 	struct explored x;
 
-	bool quick = !opt.long_run && !opt.calls && group.state->has & QUICK;
+	bool quick = !opt.long_run && !opt.calls && (group.state->has & QUICK || sim_lanes);
 
 	if (sum.groups++ % opt.parts != opt.part - 1)
 		return;

@@ -413,13 +413,11 @@ uint32_t sim_effect(int i)
 {
 	const struct task *t = &tasks[cur];
 
-	if (cur == MAIN || i >= t->nsections)
-		return 0;
-	for (int j = 0; j <= i; j++) {
-		if (!t->call[j].effect)
-			return 0;
+	for (int j = 0; cur != MAIN && j < t->nsections; j++) {
+		if (t->call[j].effect && i-- == 0)
+			return t->call[j].number;
 	}
-	return t->call[i].number;
+	return 0;
 }
 
 uint32_t sim_call_whole(void)

@@ -131,8 +131,8 @@ void sim_call_begin(void);
 uint32_t sim_call_first(void); /* the first section of the task since sim_call_begin(); 0: none */
 uint32_t sim_call_second(void);
 uint32_t sim_call_last(void);
-uint32_t sim_section(void); /* the latest section of all */
-uint32_t sim_effect(int i); /* the i-th of the call, from 0 on; 0: it had no lane any more then */
+uint32_t sim_section(void);    /* the latest section of all */
+uint32_t sim_effect(int i);    /* the i-th of the call, from 0 on; 0: it had not so many */
 uint32_t sim_call_whole(void); /* the first section that is no effect; 0: none */
 /* The same of another task's present call; n = 1: the first, 2: the second. */
 uint32_t sim_section_of(int task, int n);
