@@ -6,13 +6,19 @@
  * too, and remembers in an extra what its id says, as does what is periodic or
  * has no reference; the SPECIAL flag says that the record points to an extra.
  *
- * Words stand together, 4 bytes a timer, free places are bits: cancelling, and
- * finding out that a reference is dead, touch nothing else.
+ * Words stand together, 4 bytes a timer, and the word alone says whether its place
+ * is free: cancelling, and finding out that a reference is dead, touch the word and
+ * its segment's count, and nothing else.
  *
- * Places stand in segments. A segment without timers gives its memory back and
- * leaves behind the number from which its successor counts, and a place whose
- * count is used up is never free again, so no id and no reference is ever valid
- * twice.
+ * Places stand in segments. A lane takes the free places of one segment for new
+ * timers, from front to back, then those of another that has at least ROOM of them.
+ * There is one lane, and with MANY timers one for each bucket of a level of the
+ * agenda: timers that fire one after another then lie together, in as many cache
+ * lines and pages as they fill, wherever else the others are.
+ *
+ * A segment without timers gives its memory back and leaves behind the number from
+ * which its successor counts, and a place whose count is used up is never free
+ * again, so no id and no reference is ever valid twice.
  */
 #include "time/wheel.h"
 
@@ -27,14 +33,19 @@ enum {
 	TICK_SHIFT_MAX = 40,
 	SEGMENT = 512, /* places in a segment */
 	ALONE = 8,     /* so many segments before they come in blocks */
+	ROOM = 32,     /* a segment with fewer free places is not searched for them */
 };
 
 /* The word of a place. */
-#define USED UINT32_C(1)
+#define USED UINT32_C(1) /* counted by adding it up */
 #define SPECIAL UINT32_C(2)
 #define FLAGS (USED | SPECIAL)
-#ifndef STEP /* a test has larger ones */
+#ifndef STEP /* tests have other ones, here and below */
 #define STEP UINT32_C(4)
+#endif
+
+#ifndef MANY
+#define MANY (1u << 17) /* so many timers before places are chosen by time */
 #endif
 
 #define NOWHERE UINT32_MAX
@@ -54,19 +65,32 @@ struct extra {
 	bool worn;         /* the count has begun again */
 };
 
-struct places {
-	uint32_t word[SEGMENT];
-	struct record record[SEGMENT];
+enum {
+	WORD_BYTES = SEGMENT * sizeof(uint32_t),
+	RECORD_BYTES = SEGMENT * sizeof(struct record),
 };
 
 struct segment {
-	struct places *places;         /* NULL: given back */
-	uint64_t free[SEGMENT / 64];   /* a bit a place */
-	uint32_t rows;                 /* a bit for each of free[] that is not 0 */
-	uint32_t next_room, prev_room; /* segments with room, or NOWHERE */
-	uint32_t count;                /* given back: from where the next one counts */
-	uint32_t id;                   /* in the slab; 0: it stands alone */
+	uint32_t *word; /* NULL: given back */
+	struct record *record;
+	int16_t used;  /* timers in it; not counted while it is a lane's */
+	int16_t alert; /* thinned() looks at it when so few are left */
+	uint16_t worn; /* places whose count is used up */
+	bool has_room; /* it is in the list of those */
+	uint32_t next_room, prev_room;
+	uint32_t count;              /* given back: from where the next one counts */
+	uint32_t word_id, record_id; /* in the slab; 0: it stands alone */
 };
+
+/* Where the places of new timers are taken. */
+struct lane {
+	uint32_t *word; /* of its current segment */
+	struct record *record;
+	uint32_t number; /* of that; or NOWHERE */
+	uint32_t at;     /* the next place in there to look at, or SEGMENT */
+};
+
+static const struct lane no_lane = {.number = NOWHERE, .at = SEGMENT};
 
 struct wq_wheel {
 	wq__agenda agenda;
@@ -75,12 +99,10 @@ struct wq_wheel {
 	size_t n;                 /* timers */
 	struct segment *segments; /* by number */
 	uint32_t nsegments, segments_cap;
-	uint32_t nholes;   /* segments that were given back */
-	uint32_t room;     /* the first segment with room, or NOWHERE */
-	uint64_t row_free; /* free places of the row that is taken from; not free in its segment */
-	struct places *row_of; /* its segment's */
-	uint32_t row_at;       /* its first place in there */
-	uint32_t row_name;     /* and in the wheel */
+	uint32_t nholes; /* segments that were given back */
+	uint32_t room;   /* the first of the segments with ROOM; or NOWHERE */
+	bool lanes;      /* all of them are in use, not the first alone */
+	struct lane lane[WQ__AGENDA_SLOTS];
 	bool advancing, stopped;
 	wq_allocator allocator;
 };
@@ -89,8 +111,11 @@ struct wq_wheel {
 
 static void room_link(wq_wheel *w, uint32_t number)
 {
-	w->segments[number].prev_room = NOWHERE;
-	w->segments[number].next_room = w->room;
+	struct segment *s = &w->segments[number];
+
+	s->has_room = true;
+	s->prev_room = NOWHERE;
+	s->next_room = w->room;
 	if (w->room != NOWHERE)
 		w->segments[w->room].prev_room = number;
 	w->room = number;
@@ -98,8 +123,9 @@ static void room_link(wq_wheel *w, uint32_t number)
 
 static void room_unlink(wq_wheel *w, uint32_t number)
 {
-	const struct segment *s = &w->segments[number];
+	struct segment *s = &w->segments[number];
 
+	s->has_room = false;
 	if (s->prev_room != NOWHERE)
 		w->segments[s->prev_room].next_room = s->next_room;
 	else
@@ -128,7 +154,7 @@ static uint32_t number_new(wq_wheel *w)
 {
 	uint32_t number = w->nholes > 0 ? 0 : w->nsegments;
 
-	while (number < w->nsegments && w->segments[number].places)
+	while (number < w->nsegments && w->segments[number].word)
 		number++;
 	if (number < w->nsegments)
 		return number;
@@ -140,53 +166,150 @@ static uint32_t number_new(wq_wheel *w)
 	return number;
 }
 
-static bool segment_new(wq_wheel *w)
+/*
+ * Words are apart from the records: who cancels or looks whether a reference lives
+ * so has the words of all timers in few pages.
+ */
+static bool places_new(wq_wheel *w, uint32_t number)
 {
-	uint32_t number = number_new(w), id = 0;
-	struct places *p;
-
-	if (number == NOWHERE)
-		return false;
-	p = number < ALONE ? wq__alloc(&w->allocator, sizeof *p, 64)
-	                   : wq__slab_alloc(&w->slab, sizeof *p, &id);
-	if (!p)
-		return false;
-
 	struct segment *s = &w->segments[number];
 
+	s->word_id = s->record_id = 0;
+	if (number < ALONE) {
+		s->word = wq__alloc(&w->allocator, WORD_BYTES + RECORD_BYTES, 64);
+		s->record = s->word ? (struct record *)(s->word + SEGMENT) : NULL;
+		return s->word;
+	}
+	s->record = wq__slab_alloc(&w->slab, RECORD_BYTES, &s->record_id);
+	s->word = s->record ? wq__slab_alloc(&w->slab, WORD_BYTES, &s->word_id) : NULL;
+	if (s->record && !s->word)
+		wq__slab_free(&w->slab, s->record_id);
+	return s->word;
+}
+
+static void places_free(wq_wheel *w, struct segment *s)
+{
+	if (s->word && s->word_id == 0) {
+		wq__free(&w->allocator, s->word, WORD_BYTES + RECORD_BYTES);
+	} else if (s->word) {
+		wq__slab_free(&w->slab, s->word_id);
+		wq__slab_free(&w->slab, s->record_id);
+	}
+	s->word = NULL;
+}
+
+static bool segment_new(wq_wheel *w)
+{
+	uint32_t number = number_new(w);
+
+	if (number == NOWHERE || !places_new(w, number))
+		return false;
+
+	uint32_t *word = w->segments[number].word, count = w->segments[number].count;
+
 	for (uint32_t i = 0; i < SEGMENT; i++)
-		p->word[i] = s->count;
-	memset(s->free, 0xff, sizeof s->free);
-	s->rows = (1u << SEGMENT / 64) - 1;
-	s->places = p;
-	s->id = id;
+		word[i] = count;
 	w->nholes--;
 	room_link(w, number);
 	return true;
 }
 
-static void places_free(wq_wheel *w, struct segment *s)
-{
-	if (s->id == 0)
-		wq__free(&w->allocator, s->places, sizeof *s->places);
-	else if (s->places)
-		wq__slab_free(&w->slab, s->id);
-	s->places = NULL;
-}
-
+/* It has no timers, and no place of it is worn. */
 static void segment_free(wq_wheel *w, uint32_t number)
 {
 	struct segment *s = &w->segments[number];
 	uint32_t newest = 0;
 
 	for (uint32_t i = 0; i < SEGMENT; i++)
-		newest = s->places->word[i] > newest ? s->places->word[i] : newest;
+		newest = s->word[i] > newest ? s->word[i] : newest;
 	s->count = newest;
-	if (w->row_of == s->places)
-		w->row_free = 0;
-	room_unlink(w, number);
+	if (s->has_room)
+		room_unlink(w, number);
 	places_free(w, s);
 	w->nholes++;
+}
+
+static int nfree(const struct segment *s)
+{
+	return SEGMENT - s->used - s->worn;
+}
+
+/* Of a lane's segment. */
+static void count_used(struct segment *s)
+{
+	uint32_t used = 0;
+
+	for (uint32_t i = 0; i < SEGMENT; i++)
+		used += s->word[i] & USED;
+	s->used = (int16_t)used;
+}
+
+/* When so few timers are left, it has ROOM again. */
+static int16_t thin(const struct segment *s)
+{
+	int few = SEGMENT - ROOM - s->worn;
+
+	return (int16_t)(few > 0 ? few : 0);
+}
+
+/* What is left of a segment that is no lane's? */
+static void settle(wq_wheel *w, uint32_t number)
+{
+	struct segment *s = &w->segments[number];
+
+	s->alert = 0;
+	if (s->used == 0 && s->worn == 0)
+		segment_free(w, number);
+	else if (!s->has_room && nfree(s) >= ROOM)
+		room_link(w, number);
+	else if (!s->has_room)
+		s->alert = thin(s);
+}
+
+/*
+ * Timers have gone from a segment that is no lane's. A lane's stays, or who adds and
+ * cancels one timer would make and free it over and over.
+ */
+static wq__cold void thinned(wq_wheel *w, uint32_t number)
+{
+	settle(w, number);
+	if (!w->lanes || w->n >= MANY / 2)
+		return;
+	/* Few timers are left: one lane is enough. */
+	w->lanes = false;
+	for (struct lane *lane = w->lane + 1; lane < w->lane + WQ__AGENDA_SLOTS; lane++) {
+		if (lane->number == NOWHERE)
+			continue;
+		count_used(&w->segments[lane->number]);
+		settle(w, lane->number);
+		*lane = no_lane;
+	}
+}
+
+/* The lane has come to the end of its segment: on to another, or through it again. False: no memory. */
+static wq__cold bool lane_next(wq_wheel *w, struct lane *lane)
+{
+	uint32_t old = lane->number;
+	int here = 0;
+
+	if (old != NOWHERE) {
+		count_used(&w->segments[old]);
+		here = nfree(&w->segments[old]);
+	}
+	lane->at = 0;
+	if (here >= ROOM || (w->room == NOWHERE && !segment_new(w) && here > 0))
+		return true;
+	*lane = no_lane;
+	if (w->room != NOWHERE) {
+		struct segment *s = &w->segments[w->room];
+
+		*lane = (struct lane){.word = s->word, .record = s->record, .number = w->room};
+		s->alert = INT16_MIN;
+		room_unlink(w, w->room);
+	}
+	if (old != NOWHERE)
+		settle(w, old);
+	return lane->number != NOWHERE;
 }
 
 /* ---- places --------------------------------------------------------------- */
@@ -203,12 +326,12 @@ static inline uint32_t place_of(uint64_t name)
 
 static inline struct record *record_of(const wq_wheel *w, uint64_t name)
 {
-	return &w->segments[number_of(name)].places->record[place_of(name)];
+	return &w->segments[number_of(name)].record[place_of(name)];
 }
 
 static inline uint32_t *word_of(const wq_wheel *w, uint64_t name)
 {
-	return &w->segments[number_of(name)].places->word[place_of(name)];
+	return &w->segments[number_of(name)].word[place_of(name)];
 }
 
 /* Does the id name a timer that has no extra? */
@@ -216,7 +339,7 @@ static inline bool is_plain(const wq_wheel *w, wq_timer_id id)
 {
 	uint32_t number = number_of(id);
 
-	return number < w->nsegments && w->segments[number].places &&
+	return number < w->nsegments && w->segments[number].word &&
 	       *word_of(w, id) == (uint32_t)id && (id & FLAGS) == USED;
 }
 
@@ -225,7 +348,7 @@ static struct extra *extra_of(const wq_wheel *w, wq_timer_id id)
 {
 	uint32_t number = number_of(id);
 
-	if (number >= w->nsegments || !w->segments[number].places || !(*word_of(w, id) & SPECIAL))
+	if (number >= w->nsegments || !w->segments[number].word || !(*word_of(w, id) & SPECIAL))
 		return NULL;
 
 	struct extra *e = record_of(w, id)->ctx;
@@ -236,9 +359,9 @@ static struct extra *extra_of(const wq_wheel *w, wq_timer_id id)
 /* Does the reference count? */
 static inline bool alive(const wq_wheel *w, wq__ref ref)
 {
-	const struct places *p = w->segments[number_of(ref.what)].places;
+	const uint32_t *word = w->segments[number_of(ref.what)].word;
 
-	return p && p->word[place_of(ref.what)] == (uint32_t)ref.what;
+	return word && word[place_of(ref.what)] == (uint32_t)ref.what;
 }
 
 /* Without a branch for the dead: so many look-ups at once are under way as the processor can. */
@@ -255,82 +378,64 @@ static size_t keep(const void *wheel, wq__ref *ref, size_t n)
 	return kept;
 }
 
-/* Take places from another row. False: there is none, and no memory for more. */
-static bool row_next(wq_wheel *w)
+static inline bool is_free(uint32_t word)
 {
-	if (w->room == NOWHERE && !segment_new(w))
-		return false;
-
-	uint32_t number = w->room;
-	struct segment *s = &w->segments[number];
-	uint32_t row = (uint32_t)__builtin_ctz(s->rows);
-
-	w->row_free = s->free[row];
-	w->row_of = s->places;
-	w->row_at = row * 64;
-	w->row_name = number * SEGMENT + row * 64;
-	s->free[row] = 0;
-	s->rows &= s->rows - 1;
-	if (s->rows == 0)
-		room_unlink(w, number);
-	return true;
+	return (word & FLAGS) == 0 && word != 0;
 }
 
-/* A name for what stands in the record. The row has a free place. */
-static inline wq_timer_id place_take(wq_wheel *w, struct record r, uint32_t flags)
+/* Where the place of a timer in this bucket should be; NULL: it is not known. */
+static inline struct lane *lane_of(wq_wheel *w, const struct wq__bucket *b, int64_t due_ns)
 {
-	uint32_t i = (uint32_t)__builtin_ctzll(w->row_free), at = w->row_at + i;
-	uint32_t word = w->row_of->word[at] | flags;
-
-	w->row_free &= w->row_free - 1;
-	w->n++;
-	w->row_of->record[at] = r;
-	w->row_of->word[at] = word;
-	return (uint64_t)(w->row_name + i) << 32 | word;
+	return &w->lane[w->lanes && b ? wq__bucket_lane(b, due_ns) : 0];
 }
 
-/*
- * Has the segment no timers, and could do without it? The last one with room
- * stays: who adds and cancels one timer would make and free it over and over.
- */
-static bool is_needless(const wq_wheel *w, uint32_t number)
+/* Is the lane at a free place? */
+static inline bool place_ready(const struct lane *lane)
 {
-	const struct segment *s = &w->segments[number];
-	uint32_t other = w->room == number ? s->next_room : w->room;
+	return lane->at < SEGMENT && is_free(lane->word[lane->at]);
+}
 
-	for (uint32_t row = 0; row < SEGMENT / 64; row++) {
-		bool taken = number * SEGMENT + row * 64 == w->row_name;
-
-		if ((s->free[row] | (taken ? w->row_free : 0)) != ~UINT64_C(0))
+/* Go on to one. False: there is none, and no memory for more. */
+static bool place_find(wq_wheel *w, struct lane *lane)
+{
+	w->lanes |= w->n >= MANY;
+	for (;;) {
+		for (; lane->at < SEGMENT; lane->at++)
+			if (is_free(lane->word[lane->at]))
+				return true;
+		if (!lane_next(w, lane))
 			return false;
 	}
-	return other != NOWHERE;
 }
 
-/* Its id and its reference are stale from now on. True: its segment is needless. */
+/* A name for what stands in the record. The lane is at a free place. */
+static inline wq_timer_id place_take(wq_wheel *w, struct lane *lane, struct record r,
+                                     uint32_t flags)
+{
+	uint32_t at = lane->at++, word = lane->word[at] | flags;
+
+	w->n++;
+	lane->record[at] = r;
+	lane->word[at] = word;
+	return (uint64_t)(lane->number * SEGMENT + at) << 32 | word;
+}
+
+/* Its id and its reference are stale from now on. True: its segment has thinned. */
 static inline bool place_free(wq_wheel *w, uint64_t name)
 {
-	uint32_t number = number_of(name), i = place_of(name), row = i / 64;
-	struct segment *s = &w->segments[number];
-	uint32_t word = (s->places->word[i] & ~FLAGS) + STEP;
+	struct segment *s = &w->segments[number_of(name)];
+	uint32_t *word = &s->word[place_of(name)];
 
 	w->n--;
-	s->places->word[i] = word;
-	if (wq__unlikely(word == 0))
-		return false;
-	if (wq__unlikely(s->free[row] == 0)) {
-		if (s->rows == 0)
-			room_link(w, number);
-		s->rows |= 1u << row;
-	}
-	s->free[row] |= UINT64_C(1) << i % 64;
-	return wq__unlikely((s->free[row] | w->row_free) == ~UINT64_C(0)) && is_needless(w, number);
+	*word = (*word & ~FLAGS) + STEP;
+	s->worn = (uint16_t)(s->worn + (*word == 0));
+	return wq__unlikely(--s->used <= s->alert);
 }
 
 static inline void place_drop(wq_wheel *w, uint64_t name)
 {
 	if (place_free(w, name))
-		segment_free(w, number_of(name));
+		thinned(w, number_of(name));
 }
 
 /* ---- life ----------------------------------------------------------------- */
@@ -370,6 +475,8 @@ int wq_wheel_new(wq_wheel **out, int64_t now_ns, const wq_wheel_options *options
 	w->now_ns = now_ns;
 	wq__slab_init(&w->slab, &w->allocator);
 	w->room = NOWHERE;
+	for (uint32_t i = 0; i < WQ__AGENDA_SLOTS; i++)
+		w->lane[i] = no_lane;
 	wq__agenda_init(&w->agenda, &w->slab, &w->allocator, now_ns,
 	                o.tick_ns ? log2_up((uint64_t)o.tick_ns) : TICK_SHIFT,
 	                o.size ? log2_up(o.size) : 6);
@@ -400,13 +507,14 @@ int64_t wq_wheel_free(wq_wheel *w)
 
 static int make(wq_wheel *w, int64_t due_ns, struct record r, uint32_t flags, wq_timer_id *id)
 {
+	struct lane *lane = lane_of(w, wq__agenda_begun(&w->agenda, w->now_ns, due_ns), due_ns);
 	wq_timer_id made;
 
 	if (w->stopped)
 		return WQ_ESHUTDOWN;
-	if (!w->row_free && !row_next(w))
+	if (!place_ready(lane) && !place_find(w, lane))
 		return WQ_ENOMEM;
-	made = place_take(w, r, flags);
+	made = place_take(w, lane, r, flags);
 	/* One that never fires needs no reference. */
 	if (due_ns != WQ_NEVER &&
 	    wq__agenda_insert(&w->agenda, w->now_ns, (wq__ref){.due_ns = due_ns, .what = made}) <
@@ -473,10 +581,14 @@ static inline int add(wq_wheel *w, int64_t due_ns, wq_timer_fn fn, void *ctx, wq
 {
 	struct wq__bucket *b = wq__agenda_room(&w->agenda, w->now_ns, due_ns);
 	wq__ref ref = {.due_ns = due_ns};
+	struct lane *lane;
 
-	if (wq__unlikely(!b || !fn || due_ns == WQ_NEVER || w->stopped || !w->row_free))
+	if (wq__unlikely(!b || !fn || due_ns == WQ_NEVER || w->stopped))
 		return add_any(w, due_ns, fn, ctx, id);
-	ref.what = place_take(w, (struct record){.fn = fn, .ctx = ctx}, USED);
+	lane = lane_of(w, b, due_ns);
+	if (wq__unlikely(!place_ready(lane)))
+		return add_any(w, due_ns, fn, ctx, id);
+	ref.what = place_take(w, lane, (struct record){.fn = fn, .ctx = ctx}, USED);
 	wq__agenda_put(&w->agenda, b, ref);
 	if (id)
 		*id = ref.what;
@@ -538,10 +650,10 @@ static wq__cold int cancel_special(wq_wheel *w, wq_timer_id id)
 }
 
 /* What a cancelled timer has left behind. */
-static wq__cold int clean_up(wq_wheel *w, uint32_t number, bool empty)
+static wq__cold int clean_up(wq_wheel *w, uint32_t number, bool thin)
 {
-	if (empty)
-		segment_free(w, number);
+	if (thin)
+		thinned(w, number);
 	if (wq__agenda_crowded(&w->agenda))
 		wq__agenda_sweep(&w->agenda, keep, w);
 	return WQ_OK;
@@ -554,11 +666,11 @@ int wq_wheel_cancel(wq_wheel *w, wq_timer_id id)
 	if (wq__unlikely(!is_plain(w, id)))
 		return cancel_special(w, id);
 
-	bool empty = place_free(w, id);
+	bool thin = place_free(w, id);
 
 	w->agenda.ndead++;
-	if (wq__unlikely(empty || wq__agenda_crowded(&w->agenda)))
-		return clean_up(w, number_of(id), empty);
+	if (wq__unlikely(thin || wq__agenda_crowded(&w->agenda)))
+		return clean_up(w, number_of(id), thin);
 	return WQ_OK;
 }
 
@@ -618,11 +730,11 @@ int64_t wq_wheel_next_deadline(const wq_wheel *w)
 /* ---- firing --------------------------------------------------------------- */
 
 /* A periodic timer fires: on to the first of its times that lies after now. */
-static void next_period(wq_wheel *w, struct extra *e, wq__ref ref, struct wq__due *out)
+static void next_period(wq_wheel *w, struct extra *e, wq__ref ref, wq_timer_event *event)
 {
-	int64_t missed = (out->event.now_ns - ref.due_ns) / e->period_ns;
+	int64_t missed = (event->now_ns - ref.due_ns) / e->period_ns;
 
-	out->event.skipped = missed;
+	event->skipped = missed;
 	/* missed * period is at most now - due. */
 	ref.due_ns = wq_time_add(ref.due_ns + missed * e->period_ns, e->period_ns);
 	e->refers = ref.due_ns != WQ_NEVER;
@@ -630,55 +742,73 @@ static void next_period(wq_wheel *w, struct extra *e, wq__ref ref, struct wq__du
 		wq__agenda_reinsert(&w->agenda, ref);
 }
 
-static void fire_special(wq_wheel *w, wq__ref ref, struct wq__due *out)
+static wq__cold void fire_special(wq_wheel *w, wq__ref ref, void **ctx, wq_timer_event *event)
 {
-	struct extra *e = out->ctx;
+	struct extra *e = *ctx;
 
-	out->ctx = e->ctx;
-	out->event.id = (ref.what >> 32 << 32) | e->word;
+	*ctx = e->ctx;
+	event->id = (ref.what >> 32 << 32) | e->word;
 	if (e->period_ns > 0)
-		next_period(w, e, ref, out);
+		next_period(w, e, ref, event);
 	else
 		special_free(w, ref.what, e);
 }
 
-/* Timers fire in another order than they were added in: their memory comes a while after it is asked for. */
-static inline void fetch_ahead(wq_wheel *w)
+/* Forced: a function that only prefetches does nothing in gcc's eyes. */
+static wq__forced void fetch(const wq_wheel *w, wq__ref ref)
 {
-	uint64_t what;
+	const struct segment *s = &w->segments[number_of(ref.what)];
 
-	while ((what = wq__agenda_ahead(&w->agenda)) != 0) {
-		const struct places *p = w->segments[number_of(what)].places;
-
-		if (p) {
-			wq__prefetch(&p->word[place_of(what)]);
-			wq__prefetch(&p->record[place_of(what)]);
-		}
+	if (s->word) {
+		wq__prefetch_to_write(&s->word[place_of(ref.what)]);
+		wq__prefetch(&s->record[place_of(ref.what)]);
 	}
 }
 
-static inline bool pop(wq_wheel *w, int64_t now_ns, struct wq__due *out)
+/* The next reference that is due, not out of the run. False: none is. */
+static wq__apart bool next_any(wq_wheel *w, int64_t now_ns, wq__ref *out)
 {
+	const wq__agenda *a = &w->agenda;
 	size_t budget = SIZE_MAX;
+
+	if (wq__agenda_pop_any(&w->agenda, now_ns, &budget, out) != WQ__AGENDA_POPPED)
+		return false;
+	for (size_t i = 0; i < wq__agenda_soon(a, WQ__AGENDA_LOOK); i++)
+		fetch(w, a->run[a->run_at + i]);
+	return true;
+}
+
+/*
+ * The next reference that is due. Timers fire in another order than they were added
+ * in: the memory of each is fetched a while before it is used.
+ */
+static inline bool next(wq_wheel *w, int64_t now_ns, wq__ref *out)
+{
+	const wq__agenda *a = &w->agenda;
+
+	if (wq__unlikely(!wq__agenda_pop_run(&w->agenda, now_ns, out)))
+		return next_any(w, now_ns, out);
+	if (wq__agenda_soon(a, WQ__AGENDA_LOOK) == WQ__AGENDA_LOOK)
+		fetch(w, a->run[a->run_at + WQ__AGENDA_LOOK - 1]);
+	return true;
+}
+
+/* The next callback that is due at event->now_ns. Sets the rest of the event; false: none is. */
+static wq__forced bool pop(wq_wheel *w, struct record *out, wq_timer_event *event)
+{
 	wq__ref ref;
 
-	while (!w->stopped &&
-	       wq__agenda_pop(&w->agenda, now_ns, &budget, &ref) == WQ__AGENDA_POPPED) {
-		fetch_ahead(w);
-		if (!alive(w, ref)) {
+	while (!w->stopped && next(w, event->now_ns, &ref)) {
+		if (wq__unlikely(!alive(w, ref))) {
 			wq__agenda_buried(&w->agenda);
 			continue;
 		}
-
-		const struct record *r = record_of(w, ref.what);
-
-		*out = (struct wq__due){
-		    .fn = r->fn,
-		    .ctx = r->ctx,
-		    .event = {.id = ref.what, .due_ns = ref.due_ns, .now_ns = now_ns},
-		};
+		*out = *record_of(w, ref.what);
+		event->id = ref.what;
+		event->due_ns = ref.due_ns;
+		event->skipped = 0;
 		if (wq__unlikely(ref.what & SPECIAL))
-			fire_special(w, ref, out);
+			fire_special(w, ref, &out->ctx, event);
 		else
 			place_drop(w, ref.what);
 		return true;
@@ -688,13 +818,21 @@ static inline bool pop(wq_wheel *w, int64_t now_ns, struct wq__due *out)
 
 bool wq__wheel_pop(wq_wheel *w, int64_t now_ns, struct wq__due *out)
 {
+	struct record r;
+
 	w->now_ns = now_ns;
-	return pop(w, now_ns, out);
+	out->event = (wq_timer_event){.now_ns = now_ns};
+	if (!pop(w, &r, &out->event))
+		return false;
+	out->fn = r.fn;
+	out->ctx = r.ctx;
+	return true;
 }
 
 int64_t wq_wheel_advance(wq_wheel *w, int64_t now_ns)
 {
-	struct wq__due due;
+	wq_timer_event event = {.now_ns = now_ns};
+	struct record r;
 	int64_t fired = 0;
 
 	if (!w || now_ns < 0)
@@ -703,8 +841,8 @@ int64_t wq_wheel_advance(wq_wheel *w, int64_t now_ns)
 		return WQ_EBUSY;
 	w->advancing = true;
 	w->now_ns = now_ns;
-	for (; pop(w, now_ns, &due); fired++)
-		due.fn(due.ctx, &due.event);
+	for (; pop(w, &r, &event); fired++)
+		r.fn(r.ctx, &event);
 	w->advancing = false;
 	return fired;
 }
