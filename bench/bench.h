@@ -21,6 +21,7 @@
  *   limit.c       rows of limited adds
  *   workers.c     rows of the pool and of the parallel loop
  *   scrape.c      rows of reading the metrics of a queue in use
+ *   machine.c     no rows but a program of its own: the primitives, for docs/performance.md
  *   hot.c         no rows but a program of its own: the paths whose instructions are counted
  *
  * A group is a few rows that one repetition measures together. It knows its
