@@ -135,7 +135,7 @@ static struct {
 	} line[LINES];
 } shared;
 
-/* The lines that the other CPU has written, one after another: each says where the next one is, or not. */
+/* The lines that the other CPU has written. Dependent: each says where the next one is. */
 static double read_lines(bool dependent)
 {
 	uint64_t at = 0, sum = 0;
