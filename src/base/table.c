@@ -221,7 +221,7 @@ static void prefetch_next(const wq__table *t)
 
 /*
  * Puts the slots of the next buckets, up to `end`, into the new array. They all go to a
- * few buckets, of which it knows the empty slots; what goes further (a long chain) is put one by one.
+ * few buckets, whose empty slots it knows; what goes further (a long chain) is put one by one.
  */
 static void pour(wq__table *t, uint32_t end)
 {
