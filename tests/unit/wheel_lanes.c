@@ -5,7 +5,8 @@
  */
 #include "../support/support.h"
 
-#define MANY 2000u
+#define WQ__MANY 2000u
+#include "time/places.c"
 #include "time/wheel.c"
 
 enum { N = 20000 };
@@ -45,9 +46,9 @@ static void is_whole(const wq_wheel *w)
 	int64_t used = 0;
 
 	IS(wq_wheel_size(w), live);
-	for (uint32_t i = 0; i < w->nsegments; i++)
-		for (uint32_t k = 0; w->segments[i].word && k < SEGMENT; k++)
-			used += w->segments[i].word[k] & USED;
+	for (uint32_t i = 0; i < w->places.nsegments; i++)
+		for (uint32_t k = 0; w->places.segments[i].word && k < WQ__SEGMENT; k++)
+			used += w->places.segments[i].word[k] & WQ__USED;
 	IS(used, live);
 }
 
@@ -81,11 +82,11 @@ static void a_random_tape(void **state)
 				add_timer(w, t, now + (int64_t)rng_below(&rng, span));
 			}
 		}
-		opened |= w->lanes;
+		opened |= w->places.lanes;
 		now += (int64_t)(span / 2 * rng_below(&rng, 3));
 		last_ns = 0;
 		wq_wheel_advance(w, now);
-		closed |= opened && !w->lanes;
+		closed |= opened && !w->places.lanes;
 		for (int i = 0; i < N; i++)
 			assert_true(!timers[i].live || timers[i].due_ns > now);
 		is_whole(w);
@@ -116,7 +117,7 @@ static void a_crowd_gives_its_memory_back(void **state)
 		for (int i = 0; i < N; i++)
 			add_timer(w, &timers[i],
 			          cancels * WQ_HOUR + (int64_t)rng_below(&rng, WQ_MINUTE));
-		assert_true(w->lanes);
+		assert_true(w->places.lanes);
 		for (int i = 0; cancels && i < N; i++) {
 			IS(wq_wheel_cancel(w, timers[i].id), WQ_OK);
 			live--;
@@ -124,12 +125,12 @@ static void a_crowd_gives_its_memory_back(void **state)
 		last_ns = 0;
 		wq_wheel_advance(w, (cancels + 1) * WQ_HOUR);
 		IS(live, 0);
-		assert_false(w->lanes);
+		assert_false(w->places.lanes);
 
 		uint32_t segments = 0;
 
-		for (uint32_t i = 0; i < w->nsegments; i++)
-			segments += w->segments[i].word != NULL;
+		for (uint32_t i = 0; i < w->places.nsegments; i++)
+			segments += w->places.segments[i].word != NULL;
 		assert_in_range(segments, 0, 1);
 	}
 	IS(wq_wheel_free(w), 0);
@@ -140,7 +141,7 @@ static void a_crowd_gives_its_memory_back(void **state)
 static void what_fires_together_lies_together(void **state)
 {
 	enum { TICKS = 16, EACH = N / TICKS };
-	static bool seen[TICKS][N / SEGMENT + TICKS + 8];
+	static bool seen[TICKS][N / WQ__SEGMENT + TICKS + 8];
 	uint64_t rng = 8;
 	wq_wheel *w;
 
@@ -153,15 +154,15 @@ static void what_fires_together_lies_together(void **state)
 		add_timer(w, &timers[i],
 		          (int64_t)((TICKS + tick) << TICK_SHIFT |
 		                    rng_below(&rng, 1 << TICK_SHIFT)));
-		if (w->lanes && i > N / 4)
-			seen[tick][number_of(timers[i].id)] = true;
+		if (w->places.lanes && i > N / 4)
+			seen[tick][wq__segment_of(timers[i].id)] = true;
 	}
 	for (size_t tick = 0; tick < TICKS; tick++) {
 		int segments = 0;
 
 		for (size_t i = 0; i < LENGTH(seen[tick]); i++)
 			segments += seen[tick][i];
-		assert_in_range(segments, 1, EACH / SEGMENT + 2);
+		assert_in_range(segments, 1, EACH / WQ__SEGMENT + 2);
 	}
 	last_ns = 0;
 	IS(wq_wheel_advance(w, WQ_SECOND), N);
