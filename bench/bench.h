@@ -11,6 +11,7 @@
  *   sweep.c       rows of one thread: the worst cycle, of all numbers of keys and of all lengths
  *   threads.c     rows of producers and consumers
  *   wake.c        rows of sleeping workers
+ *   resident.c    rows of one thread: the longest call while a queue grows to 10M and 100M keys
  *   memory.c      rows of bytes
  *   wheel.c       rows of timers, beside those of libev and libuv
  *   delay.c       rows of keys that wait: adding them, taking them back
@@ -20,6 +21,7 @@
  *   limit.c       rows of limited adds
  *   workers.c     rows of the pool and of the parallel loop
  *   scrape.c      rows of reading the metrics of a queue in use
+ *   machine.c     no rows but a program of its own: the primitives, for docs/performance.md
  *   hot.c         no rows but a program of its own: the paths whose instructions are counted
  *
  * A group is a few rows that one repetition measures together. It knows its
@@ -89,9 +91,10 @@ struct bench_sample {
 struct bench_group {
 	struct bench_row rows[BENCH_ROWS_MAX];
 	size_t nrows;
-	int reps;     /* repetitions, unless the caller says otherwise */
-	bool threads; /* its values depend on the way between the CPUs */
-	bool paired;  /* value and limit are measured so closely that they belong together */
+	int reps;        /* repetitions, unless the caller says otherwise */
+	bool threads;    /* its values depend on the way between the CPUs */
+	bool on_request; /* it takes very much: only with --long, or if it is named */
+	bool paired;     /* value and limit are measured so closely that they belong together */
 	const void *arg;
 	void *(*setup)(const void *arg); /* may be NULL: state is NULL then */
 	void (*run)(const void *arg, void *state,
@@ -108,11 +111,12 @@ struct bench_groups {
 
 extern const struct bench_groups bench_single, bench_bulk, bench_threads, bench_wake, bench_memory,
     bench_wheel, bench_delay, bench_burst, bench_late, bench_parts, bench_limit, bench_workers,
-    bench_scrape, bench_sweep;
+    bench_scrape, bench_sweep, bench_resident;
 
 /* What runs in a child of its own, of memory.c. Return an exit status. */
 int bench_memory_child(void);
 int bench_waiting_child(void);
+int bench_few_child(void);
 
 /* Prints the versions of the loops whose timers are compared, a line each (wheel.c). */
 void bench_wheel_versions(void);

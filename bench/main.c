@@ -63,7 +63,7 @@ static const struct bench_sizes quick_sizes = {
 static const struct bench_groups *const all[] = {
     &bench_single, &bench_bulk,    &bench_threads, &bench_wake,  &bench_memory,
     &bench_wheel,  &bench_delay,   &bench_burst,   &bench_late,  &bench_parts,
-    &bench_limit,  &bench_workers, &bench_scrape,  &bench_sweep,
+    &bench_limit,  &bench_workers, &bench_scrape,  &bench_sweep, &bench_resident,
 };
 
 enum { REPS_QUICK = 2, REPS_MAX = 100, ROWS_MAX = 160 };
@@ -73,6 +73,7 @@ struct options {
 	bool quick;
 	const char *rows; /* NULL: all but the points of curves */
 	bool curves;      /* those, too */
+	bool on_request;  /* and what needs very much memory and time */
 	const char *json; /* NULL: none */
 	bool lines;       /* a JSON line for each row instead of the table */
 };
@@ -251,7 +252,7 @@ static void judge(struct verdict *v, const struct bench_group *g, size_t at, con
 
 /* ---- measuring ------------------------------------------------------------- */
 
-static bool selected(const struct options *o, const char *name)
+static bool selected(const struct options *o, const struct bench_group *g, const char *name)
 {
 	size_t len = strlen(name);
 
@@ -261,7 +262,7 @@ static bool selected(const struct options *o, const char *name)
 		if (strncmp(at, name, len) == 0 && (at[len] == ',' || at[len] == '\0'))
 			return true;
 	}
-	return !o->rows && (o->curves || !strchr(name, '@'));
+	return !o->rows && (o->curves || !strchr(name, '@')) && (o->on_request || !g->on_request);
 }
 
 static void progress(const struct bench_group *g, int rep, int reps)
@@ -376,12 +377,12 @@ static void run_group(const struct bench_group *g, const struct options *o, stru
 	bool any = false;
 
 	for (size_t i = 0; i < g->nrows; i++)
-		any |= selected(o, g->rows[i].name);
+		any |= selected(o, g, g->rows[i].name);
 	if (!any)
 		return;
 	measure(g, o, &s);
 	for (size_t i = 0; i < g->nrows; i++) {
-		if (!selected(o, g->rows[i].name))
+		if (!selected(o, g, g->rows[i].name))
 			continue;
 
 		struct verdict *v = &out->list[out->n++];
@@ -538,6 +539,7 @@ static const char usage[] =
     "usage: wq_bench [options]\n"
     "  --rows A,B,..  only these rows\n"
     "  --curves       also how the cost grows: the rows NAME@X, which take long\n"
+    "  --long         also hold_100m, which needs 9 GiB of memory and some minutes\n"
     "  --reps N       repetitions of each row, 1 to 100 (default: 5 to 25)\n"
     "  --quick        tiny sizes, to see that everything runs; judges nothing\n"
     "  --json FILE    also write the figures there\n"
@@ -623,6 +625,10 @@ static int parse(int argc, char **argv, struct options *o)
 			o->curves = true;
 			continue;
 		}
+		if (strcmp(name, "--long") == 0) {
+			o->on_request = true;
+			continue;
+		}
 		if (strcmp(name, "--quick") == 0) {
 			o->quick = true;
 			bench_sizes = quick_sizes;
@@ -632,6 +638,8 @@ static int parse(int argc, char **argv, struct options *o)
 			return bench_memory_child();
 		if (strcmp(name, "--waiting-child") == 0)
 			return bench_waiting_child();
+		if (strcmp(name, "--few-child") == 0)
+			return bench_few_child();
 		if (strcmp(name, "--reps") == 0 && number(value, 1, REPS_MAX) > 0)
 			o->reps = (int)number(value, 1, REPS_MAX);
 		else if (strcmp(name, "--rows") == 0 && value)

@@ -5,6 +5,7 @@
  *                     its entry, its place in the table
  *   bytes_kept_after  what is still resident when all have been got and done,
  *                     in percent of the growth at the peak
+ *   bytes_kept_few    the same with 5M keys of which 136 are not done, spread over all of them
  *   bytes_waiting     resident memory with 1M keys that wait for a time, per key
  *
  * Before: no queue has been made. The child makes its keys one at a time.
@@ -70,22 +71,72 @@ int bench_memory_child(void)
 	return 0;
 }
 
-static void memory_run(const void *arg, void *state, struct bench_sample *samples)
+/* What a child has grown by at its peak; *kept: what is left of that, in percent. */
+static long child_grew(const char *option, double *kept)
 {
 	char line[128], *at = line;
 
-	(void)arg;
-	(void)state;
-	bench_child("--memory-child", line, sizeof line);
+	bench_child(option, line, sizeof line);
 
 	long before = strtol(at, &at, 10);
 	long peak = strtol(at, &at, 10);
 	long after = strtol(at, &at, 10);
 
 	bench_check(before > 0 && peak > before && after > 0, "the memory rows' child failed");
-	samples[0].value = (double)(peak - before) / (double)bench_sizes.keys;
-	samples[1].value =
-	    after > before ? 100.0 * (double)(after - before) / (double)(peak - before) : 0;
+	*kept = after > before ? 100.0 * (double)(after - before) / (double)(peak - before) : 0;
+	return peak - before;
+}
+
+static void memory_run(const void *arg, void *state, struct bench_sample *samples)
+{
+	(void)arg;
+	(void)state;
+	samples[0].value =
+	    (double)child_grew("--memory-child", &samples[1].value) / (double)bench_sizes.keys;
+}
+
+static void few_run(const void *arg, void *state, struct bench_sample *samples)
+{
+	(void)arg;
+	(void)state;
+	child_grew("--few-child", &samples[0].value);
+}
+
+/* The keys that stay are held, as by workers that hang. */
+int bench_few_child(void)
+{
+	enum { FEW = 136, TIMES = 5 };
+	size_t nkeys = TIMES * bench_sizes.keys, apart = nkeys / FEW, nheld = 0;
+	wq_item held[FEW], item;
+	char key[KEY_LEN + 1];
+
+	resident();
+
+	long before = resident();
+	wq *q = bench_queue();
+
+	for (size_t i = 0; i < nkeys; i++) {
+		bench_key_format(key, i);
+		bench_check(wq_add(q, key, KEY_LEN) == WQ_QUEUED, "memory: a key was not queued");
+	}
+
+	long peak = resident();
+
+	for (size_t i = 0; i < nkeys; i++) {
+		bench_check(wq_get(q, &item) == WQ_OK, "memory: a call failed");
+		if (i % apart == 0 && nheld < FEW)
+			held[nheld++] = item;
+		else
+			bench_check(wq_done(q, &item) == WQ_OK, "memory: a call failed");
+	}
+
+	long after = resident();
+
+	for (size_t i = 0; i < nheld; i++)
+		bench_check(wq_done(q, &held[i]) == WQ_OK, "memory: a call failed");
+	bench_queue_free(q, 0);
+	printf("%ld %ld %ld\n", before, peak, after);
+	return 0;
 }
 
 int bench_waiting_child(void)
@@ -131,6 +182,12 @@ static const struct bench_group groups[] = {
 	.nrows = 2,
 	.reps = 5,
 	.run = memory_run,
+    },
+    {
+	.rows = {{"bytes_kept_few", "%", BAR_FIXED, 3, "percent_of_peak"}},
+	.nrows = 1,
+	.reps = 1,
+	.run = few_run,
     },
     {
 	.rows = {{"bytes_waiting", "bytes", BAR_FIXED, 120, "bytes"}},

@@ -7,6 +7,7 @@
  *   cycle_metrics cycle_empty on a queue with a name, which counts and times every step
  *   cycle_1m      the same behind 1M other keys: Add a new key, Get the head,
  *                 Done, so the queue stays as long as it was
+ *   cycle_1k, cycle_100k   the same behind 1,000 and 100,000 other keys
  *   cycle@N       the same behind N other keys
  *   dup_hot       Add of the one key that is queued already
  *   dup_1m        Add of a random one among 1M that are
@@ -252,6 +253,13 @@ static void dup_teardown(void *state)
 		.teardown = cycle_teardown,                                                        \
 	}
 
+#define CYCLE_BEHIND(name_, n_, most_ns_)                                                          \
+	{                                                                                          \
+		.rows = {{name_, "ns", BAR_FIXED, most_ns_, "ns"}}, .nrows = 1, .reps = 9,         \
+		.arg = &(const size_t){n_}, .setup = cycle_at_setup, .run = cycle_run,             \
+		.teardown = cycle_teardown,                                                        \
+	}
+
 static const struct bench_group groups[] = {
     SINGLE("cycle_empty", 4.5, "mutex", &empty, cycle_setup, cycle_run, cycle_teardown),
     SINGLE("cycle_shared", 4.5, "mutex", &empty, shared_setup, cycle_run, cycle_teardown),
@@ -267,6 +275,8 @@ static const struct bench_group groups[] = {
 	.reps = 9,
 	.run = metrics_run,
     },
+    CYCLE_BEHIND("cycle_1k", 1000, 30),
+    CYCLE_BEHIND("cycle_100k", 100000, 50),
     SINGLE("cycle_1m", 1, "random_access", &full_of_keys, cycle_setup, cycle_run, cycle_teardown),
     SINGLE("dup_hot", 2, "mutex", &empty, dup_setup, dup_run, dup_teardown),
     SINGLE("dup_1m", 1, "random_access", &full_of_keys, dup_setup, dup_run, dup_teardown),

@@ -25,7 +25,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { SIDE_MAX = 8, WORK_SIDES = 4, BATCH = 32 };
+enum { SIDE_MAX = 32, WORK_SIDES = 4, BATCH = 32 };
 
 static void pause_some(int n)
 {
@@ -503,6 +503,8 @@ static const struct bench_group groups[] = {
     THREADS_AT(2),
     THREADS_AT(4),
     THREADS_AT(8),
+    THREADS_AT(16),
+    THREADS_AT(32),
 };
 
 const struct bench_groups bench_threads = {groups, sizeof groups / sizeof groups[0]};

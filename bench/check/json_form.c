@@ -37,7 +37,8 @@ static const struct expected {
     {"pool_1us", "keys/s"},     {"parallel", "ns"},           {"parallel_16", "ns"},
     {"parallel_256", "ns"},     {"parallel_4096", "ns"},      {"cycle_metrics", "ns"},
     {"scrape_1m", "ns"},        {"scrape_held", "ns"},        {"cycle_shared", "ns"},
-    {"cycle_any_keys", "ns"},   {"cycle_any_length", "ns"},
+    {"cycle_any_keys", "ns"},   {"cycle_any_length", "ns"},   {"cycle_1k", "ns"},
+    {"cycle_100k", "ns"},       {"cycle_any_10m", "ns"},      {"bytes_kept_few", "%"},
 };
 
 enum { EXPECTED = sizeof expected / sizeof expected[0] };

@@ -151,7 +151,7 @@ def queue_chart(data):
     def cell(name, _):
         told = rows[name]
         value = told["ratio"][tables.JUDGE]
-        return Cell(value, tables.BY_NAME[name].bar, told.get("met")) if value else None
+        return Cell(value, tables.bar_beside(told, tables.JUDGE), told.get("met")) if value else None
 
     return bars(f"How many times better than {tables.JUDGE}", list(rows), [""], cell, data, 560, 1)
 

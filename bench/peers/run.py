@@ -88,7 +88,9 @@ def arguments(argv):
 def chosen(o):
     """(rows, points), by wq's names."""
     patterns = o.rows.split(",") if o.rows else []
-    rows = [name for name in tables.BY_NAME if not patterns or any(fnmatch.fnmatchcase(name, p) for p in patterns)]
+    rows = [name for name in tables.BY_NAME if any(fnmatch.fnmatchcase(name, p) for p in patterns)]
+    if not patterns:
+        rows = [name for name in tables.BY_NAME if name not in tables.ON_REQUEST]
     points = [name for name in tables.POINTS if any(fnmatch.fnmatchcase(name, p) for p in patterns)]
     if o.curves or o.full:
         points = list(tables.POINTS)
@@ -170,7 +172,9 @@ def write_documents(o, data):
 
 def render(o):
     with open(os.path.join(o.docs, "peers.json"), encoding="utf-8") as f:
-        write_documents(o, json.load(f))
+        data = json.load(f)
+    data["rows"] = tables.judged(data["rows"], judge=not data["quick"])
+    write_documents(o, data)
 
 
 def tell_interrupted(o, data, kept):

@@ -14,7 +14,7 @@ enum {
 	GROUP_UNITS = 1 << (WQ__GROUP_BITS - WQ__UNIT_BITS),
 	GROUP_BYTES = 8 << WQ__GROUP_BITS,
 	/* Larger tables are not copied at once, but two groups of it with each new group. */
-	AT_ONCE = 64,
+	AT_ONCE = 8,
 };
 
 static const struct {

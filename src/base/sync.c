@@ -297,40 +297,80 @@ static bool become_owner(wq__lock *l)
 /* It went in though it is not the owner any more. */
 void wq__lock_step_back(wq__lock *l)
 {
-	_Atomic uint32_t *place = l->place;
+	_Atomic uint64_t *place = l->place;
 
 	atomic_store_explicit(&l->inside, WQ__OUT, memory_order_release);
 	atomic_signal_fence(memory_order_seq_cst);
 	wq__lock_wake(place);
 }
 
+/* What a place is told of a lock: its address, but for the bits that are the same for all. */
+static uint64_t name_of(const wq__lock *l)
+{
+	return (uint64_t)((uintptr_t)l / _Alignof(wq__lock)) * (WQ__WAKES + WQ__WAKE);
+}
+
+/* The half of a place on which threads sleep. */
+static _Atomic uint32_t *futex_of(_Atomic uint64_t *place)
+{
+	return (_Atomic uint32_t *)place + (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__);
+}
+
+/* This thread may sleep for the lock from now on. True: it has to see to the barrier. */
+static bool announce(wq__lock *l, bool heir, uint64_t *seen)
+{
+	uint64_t was = atomic_load_explicit(l->place, memory_order_relaxed), name = name_of(l);
+
+	do {
+		bool same = (was & WQ__FOR) == 0 || (was & WQ__FOR) == name;
+
+		*seen = was | WQ__SLEEPERS | WQ__BARRIER;
+		*seen |= same && !heir ? name : WQ__WAKE_ALL;
+	} while (!atomic_compare_exchange_weak_explicit(l->place, &was, *seen, memory_order_seq_cst,
+	                                                memory_order_relaxed));
+	return !(was & WQ__BARRIER) || *seen & WQ__WAKE_ALL;
+}
+
 /*
- * No wake-up is lost. A sleeper makes the place odd, passes the barrier, and
- * looks at the word. A release clears the word and looks at the place. If it
- * saw it even, its look came before the barrier on its CPU, so its store did
- * too, and the sleeper finds the lock free (or held by somebody to whom the
- * same applies). If it saw it odd it moves the place on and wakes all: one who
- * is not asleep yet finds another number there and does not fall asleep.
+ * No wake-up is lost. While threads sleep at a place, one of these holds:
+ *
+ *   - SLEEPERS is set, and the lock is held by a thread that will see that;
+ *   - a thread that was woken, or that came to sleep and did not, is on its way. It
+ *     gets the lock and then sets SLEEPERS, so that its release wakes the next; or
+ *     it goes to sleep and sets SLEEPERS, too.
+ *
+ * That the holder sees it: the first sleeper sets SLEEPERS, passes the barrier,
+ * and looks at the word. A release clears the word and looks at the place. If it
+ * saw no SLEEPERS, its look came before the barrier on its CPU, so its store did
+ * too, and the sleeper finds the lock free (or held by somebody to whom the same
+ * applies). Those who come to sleep after the first one need no barrier: they have the
+ * first one's, if it is over, or else the first one looks at the word for them.
+ *
+ * One who is not asleep yet when a release wakes finds another number at the
+ * place and does not fall asleep. If all of 2^16 numbers have gone by meanwhile, it
+ * falls asleep at a place that has SLEEPERS set, as it should.
+ *
+ * All of this is about one lock. If threads wait for two at one place, or if one of them
+ * is an heir, for whom alone the owner leaves, the next wake-up is for all.
  */
 static void wait_for(wq__lock *l, const struct wait *how)
 {
-	_Atomic uint32_t *place = l->place;
+	bool announced = false, refused = false;
+	uint64_t seen;
 
-	for (;;) {
-		/* After sleeping too: the lock may be gone again by the time a sleeper is awake. */
-		if (back_off(l, how))
-			return;
-
-		uint32_t seen = atomic_fetch_or_explicit(place, 1, memory_order_seq_cst) | 1;
-		int64_t until = INT64_MAX;
-
+	/* After sleeping too: the lock may be gone again by the time a sleeper is awake. */
+	while (!back_off(l, how)) {
+		announced = true;
 		/* A filter that forbids it from now on leaves looking again after a while. */
-		if (wq__lock_barrier(l) && !barrier_for_all())
-			until = wq__clock_now() + NO_BARRIER_NS;
+		if (announce(l, how->heir, &seen) && wq__lock_barrier(l) && !barrier_for_all())
+			refused = true;
 		if (try_lock(l, how))
-			return;
-		futex_wait(place, seen, until);
+			break;
+		futex_wait(futex_of(l->place), (uint32_t)seen,
+		           refused ? wq__clock_now() + NO_BARRIER_NS : INT64_MAX);
 	}
+	if (announced)
+		atomic_fetch_or_explicit(l->place, WQ__SLEEPERS, memory_order_relaxed);
 }
 
 /*
@@ -370,15 +410,19 @@ void wq__lock_retake(wq__lock *l, wq__passed p)
 		wq__lock_acquire(l);
 }
 
-void wq__lock_wake(_Atomic uint32_t *place)
+void wq__lock_wake(_Atomic uint64_t *place)
 {
-	uint32_t seen = atomic_load_explicit(place, memory_order_relaxed);
+	uint64_t seen = atomic_load_explicit(place, memory_order_relaxed);
 
-	while (seen & 1) {
-		if (atomic_compare_exchange_weak_explicit(place, &seen, seen + 1,
-		                                          memory_order_seq_cst,
+	while (seen & WQ__SLEEPERS) {
+		bool all = seen & WQ__WAKE_ALL;
+		uint64_t next = (seen + WQ__WAKE) & WQ__WAKES;
+
+		if (!all)
+			next |= seen & WQ__FOR;
+		if (atomic_compare_exchange_weak_explicit(place, &seen, next, memory_order_seq_cst,
 		                                          memory_order_relaxed)) {
-			futex_wake(place, INT_MAX);
+			futex_wake(futex_of(place), all ? INT_MAX : 1);
 			return;
 		}
 	}

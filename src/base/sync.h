@@ -38,7 +38,7 @@
  *
  * Releasing is a plain store and a look at the lock's place in the parking lot,
  * with no locked instruction between them. That those two are not reordered is
- * seen to by the thread that goes to sleep, which makes every CPU of the process
+ * seen to by the first thread that goes to sleep, which makes every CPU of the process
  * pass a barrier (membarrier) between taking the place and its last try. Sleeping
  * is rare and takes microseconds anyway.
  *
@@ -83,7 +83,7 @@ typedef struct wq__lock {
 	_Atomic uint16_t came;   /* A: how many threads have had to wait for it, modulo 2^16 */
 	_Atomic uint32_t went;   /* A: how many of those have got it; written by the holder */
 	_Atomic uintptr_t owner; /* A */
-	_Atomic uint32_t *place; /* I: in the parking lot */
+	_Atomic uint64_t *place; /* I: in the parking lot */
 } wq__lock;
 
 enum wq__owner { WQ__NOBODY, WQ__SHARED };
@@ -200,19 +200,35 @@ void wq__lock_retake(wq__lock *l, wq__passed p);
 #define wq__lock_back_out(l) wq__lock_release(l)
 void wq__lock_slow(wq__lock *l);
 void wq__lock_step_back(wq__lock *l);
-void wq__lock_wake(_Atomic uint32_t *place);
+void wq__lock_wake(_Atomic uint64_t *place);
 _Noreturn void wq__lock_taken_by_its_holder(void);
 
 /*
- * Where threads sleep that wait for a lock. A place is odd while somebody may
- * sleep there, and goes up by one when they are woken, so that nobody falls
- * asleep on what he saw before that. Locks that share a place wake each other's
- * sleepers, which then look again. It outlives every lock.
+ * Where threads sleep that wait for a lock. A place outlives every lock, and several locks
+ * may share one. It is a word; threads sleep on its lower half:
+ *
+ *   bit     | name          | meaning
+ *   --------+---------------+------------------------------------------------------------
+ *   0       | WQ__SLEEPERS  | threads may sleep here, and the next release wakes
+ *   1       | WQ__BARRIER   | the first of them has made all CPUs pass a barrier, or is at it
+ *   2       | WQ__WAKE_ALL  | they do not all wait for one lock that any of them may take
+ *   3 .. 18 | WQ__WAKES     | counts wake-ups, so that nobody falls asleep who has missed one
+ *   19 ..   | WQ__FOR       | the lock that they wait for, its address; 0: none
+ *
+ * A wake-up clears the flags and wakes one thread, which wakes the next when it
+ * releases the lock in turn; or with WAKE_ALL all of them.
  */
 enum { WQ__LOT_PLACES = 64 };
 
+#define WQ__SLEEPERS UINT64_C(1)
+#define WQ__BARRIER UINT64_C(2)
+#define WQ__WAKE_ALL UINT64_C(4)
+#define WQ__WAKE UINT64_C(8)
+#define WQ__WAKES (UINT64_C(0xffff) * WQ__WAKE)
+#define WQ__FOR (~UINT64_C(0) * (WQ__WAKE << 16))
+
 extern struct wq__lot {
-	_Alignas(64) _Atomic uint32_t place; /* A */
+	_Alignas(64) _Atomic uint64_t place; /* A */
 } wq__lot[WQ__LOT_PLACES] __attribute__((visibility("hidden")));
 
 /* Pauses in the first back-off, 0 until a lock is made; tests set it. */
@@ -292,7 +308,7 @@ static inline bool wq__lock_barrier(const wq__lock *l)
 /* Let go of it: `word` is what a lock that is not owned becomes. */
 static inline void wq__lock_leave(wq__lock *l, uint8_t word)
 {
-	_Atomic uint32_t *place = l->place;
+	_Atomic uint64_t *place = l->place;
 
 	/* release: pairs with the acquire of the next holder, who may free the lock */
 	if (atomic_load_explicit(&l->word, memory_order_relaxed) == WQ__OWNED) {
@@ -306,7 +322,7 @@ static inline void wq__lock_leave(wq__lock *l, uint8_t word)
 	}
 	/* The compiler keeps the order; for the CPU see wait_for(). */
 	atomic_signal_fence(memory_order_seq_cst);
-	if (wq__unlikely(atomic_load_explicit(place, memory_order_seq_cst) & 1))
+	if (wq__unlikely(atomic_load_explicit(place, memory_order_seq_cst) & WQ__SLEEPERS))
 		wq__lock_wake(place);
 }
 

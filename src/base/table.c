@@ -11,7 +11,9 @@
 #include <string.h>
 
 enum {
-	FULL = 11,   /* slots a bucket, in the mean, above which the table grows */
+	FULL = 11,                   /* slots a bucket, in the mean, above which the table grows */
+	ALL = (1 << WQ__BUCKET) - 1, /* a bit for each slot of a bucket */
+	KNOWN = 12,                  /* buckets whose empty slots are known while slots move */
 	AT_ONCE = 2, /* buckets that one call moves, if no chain goes on behind them */
 };
 
@@ -186,7 +188,10 @@ static void move_end(wq__table *t)
 	set_limits(t);
 }
 
-/* Room for n more slots in and behind the home of `hash`, and then one, so that the last is not full. */
+/*
+ * Room for n more slots in and behind the home of `hash`, and for one more: whatever
+ * chain they make, the last bucket is not full then.
+ */
 static bool make_room(wq__table *t, uint32_t hash, uint32_t n)
 {
 	uint32_t number = wq__home(&t->now, hash), room = 0;
@@ -199,6 +204,60 @@ static bool make_room(wq__table *t, uint32_t hash, uint32_t n)
 	return true;
 }
 
+/* What the next call will move, and where to. */
+static void prefetch_next(const wq__table *t)
+{
+	/* The last bucket is not full: there is one behind it. */
+	const struct wq__table_bucket *from = wq__bucket_at(&t->old, t->moved);
+	const struct wq__table_bucket *to = wq__bucket_at(&t->now, wq__home(&t->now, t->edge));
+
+	for (int i = 0; i < AT_ONCE; i++) {
+		wq__prefetch(from[i].hash);
+		wq__prefetch(from[i].id);
+		wq__prefetch_to_write(to[i + 1].hash);
+		wq__prefetch_to_write(to[i + 1].id);
+	}
+}
+
+/*
+ * Puts the slots of the next buckets, up to `end`, into the new array. They all go to a
+ * few buckets, whose empty slots it knows; what goes further (a long chain) is put one by one.
+ */
+static void pour(wq__table *t, uint32_t end)
+{
+	const struct wq__array *old = &t->old, *now = &t->now;
+	uint32_t first = wq__home(now, t->edge + 1), nknown = 0;
+	struct wq__table_bucket *to[KNOWN];
+	uint32_t empty[KNOWN];
+
+	for (uint32_t i = first; nknown < KNOWN && i < now->ready; i = wq__bucket_next(now, i)) {
+		to[nknown] = wq__bucket_at(now, i);
+		empty[nknown] = wq__bucket_match(to[nknown], 0);
+		nknown++;
+	}
+	for (uint32_t i = t->moved; i != end; i = wq__bucket_next(old, i)) {
+		const struct wq__table_bucket *b = wq__bucket_at(old, i);
+
+		for (uint32_t used = ~wq__bucket_match(b, 0) & ALL; used; used &= used - 1) {
+			size_t k = (size_t)__builtin_ctz(used);
+			size_t home = wq__home(now, b->hash[k]) - first;
+
+			while (home < nknown && !empty[home])
+				home++;
+			if (wq__likely(home < nknown)) {
+				size_t index = (size_t)__builtin_ctz(empty[home]);
+
+				empty[home] &= empty[home] - 1;
+				to[home]->hash[index] = b->hash[k];
+				to[home]->id[index] = b->id[k];
+			} else {
+				put(wq__bucket_at(now, bucket_for(now, b->hash[k])), b->hash[k],
+				    b->id[k]);
+			}
+		}
+	}
+}
+
 /*
  * Moves the next buckets, up to one that is not full: no slot behind it has its home
  * before. False: no memory, and nothing has moved.
@@ -206,14 +265,14 @@ static bool make_room(wq__table *t, uint32_t hash, uint32_t n)
 static bool move_on(wq__table *t)
 {
 	struct wq__array *old = &t->old;
-	uint32_t end = t->moved, nbuckets = 0, n = 0, edge = UINT32_MAX;
+	uint32_t end = t->moved, nbuckets = 0, edge = UINT32_MAX, n = 0;
 	bool full;
 
 	do {
-		const struct wq__table_bucket *b = wq__bucket_at(old, end);
+		uint32_t empty = nempty(wq__bucket_at(old, end));
 
-		full = wq__bucket_full(b);
-		n += WQ__BUCKET - nempty(b);
+		full = empty == 0;
+		n += WQ__BUCKET - empty;
 		end = wq__bucket_next(old, end);
 		nbuckets++;
 	} while (full || (nbuckets < AT_ONCE && end < old->nhomes));
@@ -222,14 +281,7 @@ static bool move_on(wq__table *t)
 		edge = (uint32_t)((((uint64_t)end << 32) - 1) / old->nhomes);
 	if (!make_room(t, edge, n))
 		return false;
-	for (uint32_t i = t->moved; i != end; i = wq__bucket_next(old, i)) {
-		const struct wq__table_bucket *b = wq__bucket_at(old, i);
-
-		for (uint32_t k = 0; k < WQ__BUCKET; k++)
-			if (b->hash[k])
-				put(wq__bucket_at(&t->now, bucket_for(&t->now, b->hash[k])),
-				    b->hash[k], b->id[k]);
-	}
+	pour(t, end);
 	if (n > t->moved_max)
 		t->moved_max = n;
 	segments_free(t, old, t->moved / WQ__SEGMENT, end / WQ__SEGMENT);
@@ -237,6 +289,8 @@ static bool move_on(wq__table *t)
 	t->edge = edge;
 	if (edge == UINT32_MAX)
 		move_end(t);
+	else
+		prefetch_next(t);
 	return true;
 }
 
@@ -263,9 +317,10 @@ int wq__table_push_in(wq__table *t, uint64_t slot)
 	number = bucket_for(a, hash);
 
 	struct wq__table_bucket *b = wq__bucket_at(a, number);
+	uint32_t empty = wq__bucket_match(b, 0);
 
 	/* The last bucket is never full. */
-	if (nempty(b) == 1 && !make_ready(t, a, wq__bucket_next(a, number)))
+	if (!(empty & (empty - 1)) && !make_ready(t, a, wq__bucket_next(a, number)))
 		return -1;
 	put(b, hash, (uint32_t)slot);
 	t->n++;
@@ -307,6 +362,30 @@ wq__cold void wq__table_shrink(wq__table *t)
 {
 	if (is_moving(t) || move_start(t, t->now.nhomes / 2))
 		move_on(t);
+}
+
+/* ---- looking ---------------------------------------------------------------- */
+
+wq__place wq__table_search(const wq__table *t, uint64_t slot)
+{
+	uint32_t hash = (uint32_t)(slot >> 32);
+	const struct wq__array *a = wq__array_of(t, hash);
+	uint32_t number = wq__home(a, hash);
+
+	for (;;) {
+		struct wq__table_bucket *b = wq__bucket_at(a, number);
+		uint32_t matches = hash ? wq__bucket_match(b, hash) : 0;
+
+		for (; matches; matches &= matches - 1) {
+			size_t index = (size_t)__builtin_ctz(matches);
+
+			if (b->id[index] == (uint32_t)slot)
+				return (wq__place){.bucket = b, .index = index};
+		}
+		if (!wq__bucket_full(b))
+			return (wq__place){.bucket = NULL, .index = 0};
+		number = wq__bucket_next(a, number);
+	}
 }
 
 /* ---- walking ---------------------------------------------------------------- */

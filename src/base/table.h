@@ -81,7 +81,7 @@ typedef struct wq__table {
  */
 typedef struct wq__place {
 	struct wq__table_bucket *bucket;
-	uint32_t index;
+	size_t index;
 } wq__place;
 
 /* Goes through the ids of one hash. Valid until the table changes. */
@@ -201,35 +201,32 @@ static inline wq__place wq__probe_end(const wq__probe *p)
 {
 	if (wq__unlikely(!(p->empty & (p->empty - 1))))
 		return (wq__place){.bucket = NULL, .index = 0};
-	return (wq__place){.bucket = p->bucket, .index = (uint32_t)__builtin_ctz(p->empty)};
+	return (wq__place){.bucket = p->bucket, .index = (size_t)__builtin_ctz(p->empty)};
 }
 
-/* The slot with exactly this value. True: found. The object it names is not looked at. */
+/* Where exactly this slot is, wherever that is; bucket NULL: nowhere. */
+wq__place wq__table_search(const wq__table *t, uint64_t slot);
+
+/*
+ * The slot with exactly this value. True: found. The object it names is not looked at.
+ * Mostly it is the first one of its hash in its home bucket.
+ */
 static inline bool wq__table_find(const wq__table *t, uint64_t slot, wq__place *out)
 {
 	uint32_t hash = (uint32_t)(slot >> 32), id = (uint32_t)slot;
 	const struct wq__array *a = wq__array_of(t, hash);
-	uint32_t number = wq__home(a, hash);
+	struct wq__table_bucket *b = wq__bucket_at(a, wq__home(a, hash));
+	uint32_t matches = wq__bucket_match(b, hash);
 
-	for (;;) {
-		struct wq__table_bucket *b = wq__bucket_at(a, number);
-		uint32_t matches = wq__bucket_match(b, hash);
-
-		for (; matches; matches &= matches - 1) {
-			uint32_t index = (uint32_t)__builtin_ctz(matches);
-
-			if (wq__likely(b->id[index] == id)) {
-				*out = (wq__place){.bucket = b, .index = index};
-				/* 0 is no slot, though an empty one holds it. */
-				return id != 0;
-			}
-		}
-		if (!wq__bucket_full(b))
-			break;
-		number = wq__bucket_next(a, number);
+	*out = (wq__place){.bucket = b};
+	if (wq__likely(matches)) {
+		out->index = (size_t)__builtin_ctz(matches);
+		/* 0 is no slot, though an empty one holds it. */
+		if (wq__likely(b->id[out->index] == id))
+			return id != 0;
 	}
-	*out = (wq__place){.bucket = NULL, .index = 0};
-	return false;
+	*out = wq__table_search(t, slot);
+	return out->bucket != NULL;
 }
 
 static inline bool wq__table_has(const wq__table *t, uint64_t slot)

@@ -14,11 +14,15 @@
 #define WQ_QUEUE_ENTRY_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 #include <wq/order.h>
 #include <wq/queue.h>
+#if defined(__SSE2__) && !defined(WQ_PORTABLE)
+#include <emmintrin.h>
+#endif
 
 #include "base/compiler.h"
 #include "base/hash.h"
@@ -152,23 +156,37 @@ static inline void wq__entry_init(struct wq__entry *e, uint32_t hash, const void
 	wq__entry_set_key(e, key, len);
 }
 
-/* Keys of common lengths are compared by words, which may overlap. */
-static inline int wq__entry_is(const struct wq__entry *e, const void *key, size_t len)
+/* Of 16 to 32 bytes each: two vectors or four words, which may overlap. */
+static inline bool wq__same_key(const unsigned char *a, const unsigned char *b, size_t len)
+{
+	size_t last = len - 16;
+#if defined(__SSE2__) && !defined(WQ_PORTABLE)
+	__m128i low = _mm_cmpeq_epi8(_mm_loadu_si128((const __m128i *)(const void *)a),
+	                             _mm_loadu_si128((const __m128i *)(const void *)b));
+	__m128i high = _mm_cmpeq_epi8(_mm_loadu_si128((const __m128i *)(const void *)(a + last)),
+	                              _mm_loadu_si128((const __m128i *)(const void *)(b + last)));
+
+	return _mm_movemask_epi8(_mm_and_si128(low, high)) == 0xffff;
+#else
+	return ((wq__load64(a) ^ wq__load64(b)) | (wq__load64(a + 8) ^ wq__load64(b + 8)) |
+	        (wq__load64(a + last) ^ wq__load64(b + last)) |
+	        (wq__load64(a + last + 8) ^ wq__load64(b + last + 8))) == 0;
+#endif
+}
+
+/* No byte behind the caller's key is read, nor one of the entry's if their lengths differ. */
+static inline bool wq__entry_is(const struct wq__entry *e, const void *key, size_t len)
 {
 	const unsigned char *a = (const unsigned char *)e->key, *b = key;
 
 	if (wq__entry_len(e) != len)
-		return 0;
-	if (len < 8 || len > 32)
-		return len == 0 || memcmp(a, b, len) == 0;
-
-	uint64_t differ =
-	    (wq__load64(a) ^ wq__load64(b)) | (wq__load64(a + len - 8) ^ wq__load64(b + len - 8));
-
-	if (len > 16)
-		differ |= (wq__load64(a + 8) ^ wq__load64(b + 8)) |
-		          (wq__load64(a + len - 16) ^ wq__load64(b + len - 16));
-	return differ == 0;
+		return false;
+	if (wq__likely(len - 16 <= 16))
+		return wq__same_key(a, b, len);
+	if (len - 8 < 8)
+		return ((wq__load64(a) ^ wq__load64(b)) |
+		        (wq__load64(a + len - 8) ^ wq__load64(b + len - 8))) == 0;
+	return len == 0 || memcmp(a, b, len) == 0;
 }
 
 static inline int wq__entry_is_ghost(const struct wq__entry *e)

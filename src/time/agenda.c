@@ -9,6 +9,8 @@
 enum {
 	FEW = 32,          /* a bucket with so many goes to the heap instead of to lower levels */
 	AHEAD = 15,        /* memory is reserved for so many more: most inserts need not look */
+	SIDE_BY_SIDE = 64, /* chunks that a crowded bucket takes at once, at most, */
+	SIDE_PART = 120,   /* and one for so many of its references: an eighth of its chunks */
 	SWEEP_CHUNKS = 16, /* looked at by one step of a sweep */
 	FIRST_REFS = 1 << 14, /* read by a search for the first one that lives, at most */
 };
@@ -44,7 +46,7 @@ static void run_release(wq__agenda *a)
 	/* Sorting may have swapped the two halves. */
 	wq__free(a->allocator, a->run < a->run_other ? a->run : a->run_other, RUN_BYTES);
 	a->run = a->run_other = NULL;
-	a->run_at = a->run_end = a->run_seen = 0;
+	a->run_at = a->run_end = a->run_clear = 0;
 }
 
 void wq__agenda_release(wq__agenda *a)
@@ -167,9 +169,14 @@ static bool level_make(wq__agenda *a, uint32_t l)
 	if (a->level[l])
 		return true;
 	a->level[l] = wq__alloc(a->allocator, sizeof *a->level[l], 64);
-	if (a->level[l])
-		memset(a->level[l], 0, sizeof *a->level[l]);
-	return a->level[l] != NULL;
+	if (!a->level[l])
+		return false;
+	memset(a->level[l], 0, sizeof *a->level[l]);
+	for (uint32_t slot = 0; slot < WQ__AGENDA_SLOTS; slot++) {
+		a->level[l]->bucket[slot].slot = (uint8_t)slot;
+		a->level[l]->bucket[slot].shift_below = l > 0 ? a->shift[l - 1] : 0;
+	}
+	return true;
 }
 
 static bool near_make(wq__agenda *a, size_t cap)
@@ -257,6 +264,7 @@ static void near_sift_up(wq__agenda *a, struct wq__near it)
 {
 	size_t i = a->nnear++;
 
+	a->run_clear = 0;
 	assert(a->nnear <= a->near_cap);
 	for (size_t up; i > 0; i = up) {
 		up = (i - 1) / 2;
@@ -296,6 +304,7 @@ static wq__ref near_pop(wq__agenda *a)
 
 /* ---- buckets -------------------------------------------------------------- */
 
+/* It begins with this chunk, or goes on with it behind its last one. */
 static void bucket_extend(struct wq__bucket *b, struct wq__chunk *c)
 {
 	c->next = NULL;
@@ -307,9 +316,37 @@ static void bucket_extend(struct wq__bucket *b, struct wq__chunk *c)
 	b->tail = c;
 }
 
+/*
+ * Its last chunk is full: on to the next one. Crowded buckets take several at a
+ * time, which then lie side by side: read one after another when it is opened,
+ * chunks of their own pages would each be waited for.
+ */
+static bool bucket_grow(wq__agenda *a, struct wq__bucket *b)
+{
+	struct wq__chunk *last = b->tail;
+	size_t more = b->n / SIDE_PART;
+
+	if (!last->next) {
+		for (size_t i = 0; i <= more && i < SIDE_BY_SIDE; i++) {
+			struct wq__chunk *c = chunk_new(a);
+
+			if (!c)
+				break;
+			bucket_extend(b, c);
+		}
+		b->tail = last;
+	}
+	if (!last->next)
+		return false;
+	b->tail = last->next;
+	return true;
+}
+
 static void bucket_append(wq__agenda *a, struct wq__bucket *b, wq__ref ref)
 {
-	if (!b->tail || b->tail->end == WQ__CHUNK_REFS)
+	if (b->tail && b->tail->end == WQ__CHUNK_REFS && b->tail->next)
+		b->tail = b->tail->next;
+	else if (!b->tail || b->tail->end == WQ__CHUNK_REFS)
 		bucket_extend(b, chunk_take(a));
 	if (b->n == 0)
 		b->min_ns = b->max_ns = ref.due_ns;
@@ -322,8 +359,8 @@ static void bucket_drop_head(wq__agenda *a, struct wq__bucket *b)
 	struct wq__chunk *c = b->head;
 
 	b->head = c->next;
-	if (!b->head)
-		b->tail = NULL;
+	if (b->tail == c)
+		b->tail = b->head;
 	/* A sweep that stopped here goes on behind it, if anything is left. */
 	if (a->sweep_at == c)
 		a->sweep_at = b->head;
@@ -346,11 +383,10 @@ static wq__ref bucket_shift(wq__agenda *a, struct wq__bucket *b)
 	return ref;
 }
 
-static inline void file(wq__agenda *a, wq__ref ref)
+/* To the bucket of that number on level l. */
+static inline void file_at(wq__agenda *a, uint32_t l, uint32_t slot, wq__ref ref)
 {
-	struct wq__digit d = wq__digit_of(a, ref.due_ns);
-	struct wq__level *level = a->level[d.level];
-	uint32_t slot = wq__slot_of(d, ref.due_ns);
+	struct wq__level *level = a->level[l];
 	struct wq__bucket *b = &level->bucket[slot];
 
 	if (wq__likely(b->tail && b->tail->end < WQ__CHUNK_REFS)) {
@@ -359,7 +395,30 @@ static inline void file(wq__agenda *a, wq__ref ref)
 	}
 	bucket_append(a, b, ref);
 	level->bits |= UINT64_C(1) << slot;
-	a->level_bits |= UINT64_C(1) << d.level;
+	a->level_bits |= UINT64_C(1) << l;
+	a->run_clear = 0;
+}
+
+static void file(wq__agenda *a, wq__ref ref)
+{
+	struct wq__digit d = wq__digit_of(a, ref.due_ns);
+
+	file_at(a, d.level, wq__slot_of(d, ref.due_ns), ref);
+}
+
+/* Out of the bucket that is opened, on level l. The next digit is not 0 for nearly all of them. */
+static void file_below(wq__agenda *a, uint32_t l, const wq__ref *ref, size_t n)
+{
+	struct wq__digit below = a->digit[a->shift[l - 1]];
+
+	for (size_t i = 0; i < n; i++) {
+		uint32_t slot = wq__slot_of(below, ref[i].due_ns);
+
+		if (wq__likely(slot != 0))
+			file_at(a, l - 1, slot, ref[i]);
+		else
+			file(a, ref[i]);
+	}
 }
 
 static void bucket_emptied(wq__agenda *a, uint32_t l, uint32_t slot)
@@ -408,13 +467,8 @@ int wq__agenda_insert(wq__agenda *a, int64_t now_ns, wq__ref ref)
 	b = wq__agenda_begun(a, now_ns, ref.due_ns);
 	if (!b)
 		return insert_slow(a, ref);
-	if (b->tail->end == WQ__CHUNK_REFS) {
-		struct wq__chunk *c = chunk_new(a);
-
-		if (!c)
-			return -1;
-		bucket_extend(b, c);
-	}
+	if (b->tail->end == WQ__CHUNK_REFS && !bucket_grow(a, b))
+		return -1;
 	wq__bucket_put(b, ref);
 	a->n++;
 	return 0;
@@ -439,6 +493,7 @@ static void open_bucket(wq__agenda *a, uint32_t l, uint32_t slot)
 	a->time_ns = bucket_start(a, l, slot);
 	bucket_emptied(a, l, slot);
 	a->opening = b;
+	a->opening_level = l;
 	a->enough = 0;
 	a->opening_end_ns = a->time_ns + (int64_t)((UINT64_C(1) << a->shift[l]) - 1);
 	/* What comes in from now on is behind those of equal time in here. */
@@ -447,7 +502,7 @@ static void open_bucket(wq__agenda *a, uint32_t l, uint32_t slot)
 	if (a->run && a->run_at == a->run_end && b->n <= WQ__RUN_MAX &&
 	    a->shift[l] <= a->tick_shift) {
 		a->opening_to = WQ__TO_RUN;
-		a->run_at = a->run_end = a->run_seen = 0;
+		a->run_at = a->run_end = a->run_clear = 0;
 		a->run_seq = a->opening_seq;
 		a->run_below = (UINT64_C(1) << l) - 1;
 	} else if (b->n <= FEW && a->nnear + b->n + a->spare <= a->near_cap) {
@@ -469,8 +524,7 @@ static void open_refs(wq__agenda *a, const wq__ref *ref, size_t n)
 			near_push(a, ref[i], a->opening_seq++);
 		break;
 	default:
-		for (size_t i = 0; i < n; i++)
-			file(a, ref[i]);
+		file_below(a, a->opening_level, ref, n);
 	}
 }
 
@@ -486,6 +540,8 @@ static bool open_more(wq__agenda *a, size_t *budget)
 			return false;
 		if (c->next)
 			chunk_fetch(c->next);
+		/* Those side by side may be fetched before they are come to. */
+		chunk_fetch((const struct wq__chunk *)((uintptr_t)c + 4 * sizeof *c));
 		open_refs(a, c->ref + c->first, n);
 		c->first = (uint16_t)(c->first + n);
 		b->n -= n;
@@ -571,6 +627,7 @@ enum wq__agenda_pop wq__agenda_pop_any(wq__agenda *a, int64_t now_ns, size_t *bu
 		a->n--;
 		*out = take(a, from, l, slot);
 		wq__agenda_trim(a);
+		a->run_clear = a->nnear > 0 || a->level_bits & a->run_below ? 0 : a->run_end;
 		return WQ__AGENDA_POPPED;
 	}
 }
@@ -763,7 +820,7 @@ static void sweep_run(const struct sweep *s)
 	wq__agenda *a = s->a;
 
 	a->run_end = a->run_at + sift(s, a->run + a->run_at, a->run_end - a->run_at);
-	a->run_seen = a->run_at;
+	a->run_clear = 0;
 }
 
 static void sweep_near(const struct sweep *s)

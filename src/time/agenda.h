@@ -51,10 +51,11 @@ enum {
 	WQ__CHUNK_REFS = 15,
 	WQ__AGENDA_LEVELS = 64,
 	WQ__AGENDA_SLOTS = 64,
-	WQ__AGENDA_LOOK = 16,  /* how far wq__agenda_ahead() looks */
-	WQ__AGENDA_AHEAD = 16, /* how many may be popped before the dead of them are told of */
-	WQ__AGENDA_SLACK = 64, /* so many dead ones are never worth a sweep */
-	WQ__AGENDA_DEAD = 512, /* how many dead ones wq__agenda_first() looks at, at most */
+	WQ__AGENDA_LOOK = 16,       /* how far an owner looks ahead in the run */
+	WQ__AGENDA_AHEAD = 16,      /* how many may be popped before the dead of them are told of */
+	WQ__AGENDA_SLACK = 64,      /* so many dead ones are never worth a sweep */
+	WQ__BUCKET_CROWD = 1 << 16, /* so many timers are more than a cache holds */
+	WQ__AGENDA_DEAD = 512,      /* how many dead ones wq__agenda_first() looks at, at most */
 };
 
 struct wq__chunk {
@@ -70,6 +71,8 @@ struct wq__bucket {
 	int64_t min_ns; /* no reference in it is due before */
 	int64_t max_ns; /* nor after */
 	size_t n;
+	uint8_t slot;        /* I: its number in its level */
+	uint8_t shift_below; /* I: log2 of what a bucket of the level below spans */
 };
 
 struct wq__level {
@@ -101,8 +104,8 @@ typedef struct wq__agenda {
 	uint64_t level_bits;        /* levels that are not empty */
 	wq__ref *run;               /* in order, but for when a bucket is opened into it; or NULL */
 	size_t run_at, run_end;     /* what is left of it */
-	size_t run_seen;            /* wq__agenda_ahead() has shown those before */
-	uint64_t run_below;         /* the levels on which something may come before its end */
+	size_t run_clear;      /* before here in it, nothing else comes in between; see below */
+	uint64_t run_below;    /* the levels on which something may come before its end */
 	uint64_t run_seq;      /* of equal times those in the heap with a lower seq are first */
 	wq__ref *run_other;    /* to sort it */
 	struct wq__near *near; /* a binary heap */
@@ -114,6 +117,7 @@ typedef struct wq__agenda {
 	int64_t opening_end_ns;                     /* its last nanosecond */
 	uint64_t opening_seq; /* of its next reference, if it goes to the heap */
 	enum wq__opening opening_to;
+	uint32_t opening_level;
 	uint32_t nlevels;
 	uint32_t tick_shift;              /* I */
 	uint8_t shift[WQ__AGENDA_LEVELS]; /* I: log2 of what a bucket of the level spans */
@@ -191,6 +195,18 @@ static inline void wq__agenda_put(wq__agenda *a, struct wq__bucket *b, wq__ref r
 	a->n++;
 }
 
+/*
+ * A number below WQ__AGENDA_SLOTS, the same for references of about the same time: by
+ * the bucket or, if that is crowded, by the one below into which it will be opened.
+ * What the owner has of them may lie together.
+ */
+static inline uint32_t wq__bucket_lane(const struct wq__bucket *b, int64_t due_ns)
+{
+	if (wq__likely(b->n < WQ__BUCKET_CROWD))
+		return b->slot;
+	return (uint32_t)((uint64_t)due_ns >> b->shift_below) % WQ__AGENDA_SLOTS;
+}
+
 /* Keep one more place for reinsertions; the owner takes it off `spare` again. False: no memory. */
 bool wq__agenda_spare(wq__agenda *a);
 
@@ -205,6 +221,35 @@ enum wq__agenda_pop { WQ__AGENDA_NONE, WQ__AGENDA_POPPED, WQ__AGENDA_AGAIN };
 /* Gives back memory for references that are gone. */
 void wq__agenda_trim(wq__agenda *a);
 
+/*
+ * The run's next reference, if it is due at now_ns and nothing else comes before:
+ * the most common pop. False: use wq__agenda_pop_any().
+ *
+ * run_clear says so without a look at the heap and the levels. Whatever puts
+ * something there that may come before sets it to 0, and wq__agenda_pop_any() anew.
+ */
+static inline bool wq__agenda_pop_run(wq__agenda *a, int64_t now_ns, wq__ref *out)
+{
+	const wq__ref *ref = a->run + a->run_at;
+
+	if (wq__unlikely(a->run_at >= a->run_clear || ref->due_ns > now_ns))
+		return false;
+	*out = *ref;
+	a->run_at++;
+	a->n--;
+	if (wq__unlikely(a->nreserve >= a->n))
+		wq__agenda_trim(a);
+	return true;
+}
+
+/* Those of the run that are next, at most n, for the owner to fetch what they refer to. */
+static inline size_t wq__agenda_soon(const wq__agenda *a, size_t n)
+{
+	size_t left = a->run_end - a->run_at;
+
+	return left < n ? left : n;
+}
+
 /* What wq__agenda_pop() does when it is not simply the run's turn. */
 enum wq__agenda_pop wq__agenda_pop_any(wq__agenda *a, int64_t now_ns, size_t *budget, wq__ref *out);
 
@@ -215,30 +260,10 @@ enum wq__agenda_pop wq__agenda_pop_any(wq__agenda *a, int64_t now_ns, size_t *bu
 static inline enum wq__agenda_pop wq__agenda_pop(wq__agenda *a, int64_t now_ns, size_t *budget,
                                                  wq__ref *out)
 {
-	if (wq__unlikely(a->run_at == a->run_end || a->nnear > 0 || a->opening ||
-	                 a->level_bits & a->run_below))
+	if (wq__unlikely(*budget == 0 || !wq__agenda_pop_run(a, now_ns, out)))
 		return wq__agenda_pop_any(a, now_ns, budget, out);
-	if (a->run[a->run_at].due_ns > now_ns)
-		return WQ__AGENDA_NONE;
-	if (*budget == 0)
-		return WQ__AGENDA_AGAIN;
 	--*budget;
-	a->n--;
-	*out = a->run[a->run_at++];
-	if (wq__unlikely(a->nreserve >= a->n))
-		wq__agenda_trim(a);
 	return WQ__AGENDA_POPPED;
-}
-
-/*
- * One that will be popped soon, each at most once; 0: none is known. The owner
- * may fetch the memory that it refers to, which would be waited for otherwise.
- */
-static inline uint64_t wq__agenda_ahead(wq__agenda *a)
-{
-	if (a->run_seen == a->run_end || a->run_seen >= a->run_at + WQ__AGENDA_LOOK)
-		return 0;
-	return a->run[a->run_seen++].what;
 }
 
 /* No reference is due before; INT64_MAX: there is none. Exact unless the earliest has died. */

@@ -2,8 +2,8 @@
 
 # A thread goes to sleep without the barrier: a release has not seen it, nor it the release.
 tso_bug(sleep_without_barrier sync.c
-	[=[if (wq__lock_barrier(l) && !barrier_for_all())]=]
-	[=[if (false)]=])
+	[=[wq__lock_barrier(l) && !barrier_for_all())]=]
+	[=[false)]=])
 
 # The second thread ends the ownership without one: the owner is in, and nobody sees that.
 tso_bug(end_without_barrier sync.c
@@ -26,25 +26,32 @@ tso_bug(step_back_wakes_nobody sync.c
 	[=[	wq__lock_wake(place);
 }
 
-/*
- * No wake-up is lost.]=]
+/* What a place is told]=]
 	[=[}
 
-/*
- * No wake-up is lost.]=])
+/* What a place is told]=])
 
 tso_bug(release_does_not_look sync.h
-	[=[if (wq__unlikely(atomic_load_explicit(place, memory_order_seq_cst) & 1))]=]
+	[=[if (wq__unlikely(atomic_load_explicit(place, memory_order_seq_cst) & WQ__SLEEPERS))]=]
 	[=[if (false)]=])
 
 # A sleeper that is not asleep yet does not notice that it was woken.
 tso_bug(place_not_moved_on sync.c
-	[=[&seen, seen + 1,]=]
-	[=[&seen, seen,]=])
+	[=[(seen + WQ__WAKE) & WQ__WAKES;]=]
+	[=[seen & (WQ__WAKES | 3);]=])
 
-tso_bug(place_not_odd sync.c
-	[=[atomic_fetch_or_explicit(place, 1, memory_order_seq_cst) | 1;]=]
-	[=[atomic_load_explicit(place, memory_order_seq_cst);]=])
+tso_bug(not_announced sync.c
+	[=[*seen = was | WQ__SLEEPERS | WQ__BARRIER;]=]
+	[=[*seen = was | WQ__BARRIER;]=])
+
+# The second one that comes to sleep has no barrier; the first one's must be for the same lock.
+tso_bug(barrier_of_another_lock sync.c
+	[=[return !(was & WQ__BARRIER) || *seen & WQ__WAKE_ALL;]=]
+	[=[return !(was & WQ__BARRIER);]=])
+
+tso_bug(heir_not_woken sync.c
+	[=[same && !heir ?]=]
+	[=[same ?]=])
 
 # Where there is no membarrier.
 tso_bug(release_without_barrier sync.h

@@ -304,6 +304,30 @@ static void a_budget_bounds_what_is_moved(void **state)
 	bench_finish(&b);
 }
 
+/* Of so many that memory for more is no question: the run is popped without a look at the rest. */
+static void inserts_before_the_rest_of_a_long_run(void **state)
+{
+	enum { N = 5000 };
+	struct bench b;
+	uint64_t rng = seed;
+	int64_t now = WQ_SECOND + WQ_MILLISECOND;
+
+	(void)state;
+	bench_open(&b, 0, 18, 6);
+	for (int i = 0; i < N; i++)
+		insert(&b, 0, WQ_SECOND + (int64_t)rng_below(&rng, WQ_MILLISECOND));
+	for (int i = 0; i < N / 2; i++) {
+		IS(pop(&b, now, 2 * N), WQ__AGENDA_POPPED);
+		if (i % 50 == 10)
+			insert(&b, 0, (int64_t)rng_below(&rng, WQ_SECOND)); /* to the heap */
+		if (i % 50 == 20)
+			insert(&b, 0, first_live(&b)); /* to a level below, or to the run's end */
+		if (i % 50 == 30)
+			insert(&b, 0, now - 1);
+	}
+	bench_finish(&b);
+}
+
 /* ---- inserts while a bucket is being opened --------------------------------------- */
 
 static void insert_around_an_opening(size_t n, size_t moved)
@@ -446,6 +470,7 @@ int main(int argc, char **argv)
 	    cmocka_unit_test(equal_times_keep_their_order_across_cascades),
 	    cmocka_unit_test(every_budget),
 	    cmocka_unit_test(a_budget_bounds_what_is_moved),
+	    cmocka_unit_test(inserts_before_the_rest_of_a_long_run),
 	    cmocka_unit_test(inserts_into_a_burst_of_one_instant),
 	    cmocka_unit_test(inserts_while_a_bucket_is_being_opened),
 	    cmocka_unit_test(inserts_while_a_run_is_on),

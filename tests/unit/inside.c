@@ -13,8 +13,8 @@
 
 #include "queue/memory.h"
 
-void __real_wq__lock_wake(_Atomic uint32_t *place);
-void __wrap_wq__lock_wake(_Atomic uint32_t *place);
+void __real_wq__lock_wake(_Atomic uint64_t *place);
+void __wrap_wq__lock_wake(_Atomic uint64_t *place);
 void __real_wq__lock_slow(wq__lock *l);
 void __wrap_wq__lock_slow(wq__lock *l);
 
@@ -65,7 +65,7 @@ static void pieces_are_untouched(void)
 /* The queue that is freed at each release, once it is armed. */
 static struct {
 	wq *q;
-	_Atomic uint32_t *place;
+	_Atomic uint64_t *place;
 	bool armed, freeing, freed;
 	int busy;   /* releases at which it was refused */
 	int answer; /* of the one at which it was not */
@@ -74,7 +74,7 @@ static struct {
 /* Called at the next release instead, once. */
 static void (*meanwhile)(void);
 
-void __wrap_wq__lock_wake(_Atomic uint32_t *place)
+void __wrap_wq__lock_wake(_Atomic uint64_t *place)
 {
 	if (meanwhile) {
 		void (*now)(void) = meanwhile;
@@ -128,7 +128,7 @@ static void victim_open(void)
 /* From now on each release frees. */
 static void victim_arm(void)
 {
-	atomic_fetch_or(victim.place, 1);
+	atomic_fetch_or(victim.place, WQ__SLEEPERS);
 	victim.armed = true;
 }
 
@@ -408,10 +408,10 @@ static void burst_open(const wq_options *options)
 /* At the next release, that of the call that is made now, this happens. */
 static void meanwhile_is(void (*what)(void))
 {
-	_Atomic uint32_t *place = ((const struct wq__memory *)held.owner)->lock.place;
+	_Atomic uint64_t *place = ((const struct wq__memory *)held.owner)->lock.place;
 
 	meanwhile = what;
-	atomic_fetch_or(place, 1);
+	atomic_fetch_or(place, WQ__SLEEPERS);
 }
 
 static void burst_close(int left)

@@ -6,6 +6,7 @@
 
 #include "base/sync.h"
 
+#include <linux/futex.h>
 #include <linux/membarrier.h>
 #include <sched.h>
 #include <signal.h>
@@ -22,6 +23,7 @@ long __real_syscall(long number, ...);
 long __wrap_syscall(long number, ...);
 
 static _Atomic int nregistered, nbarriers; /* calls of membarrier(2) */
+static _Atomic int nwoken, most_woken;     /* by futex wake-ups; by one of them */
 
 long __wrap_syscall(long number, ...)
 {
@@ -37,7 +39,15 @@ long __wrap_syscall(long number, ...)
 		if ((int)arg[0] == MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED)
 			atomic_fetch_add(&nregistered, 1);
 	}
-	return __real_syscall(number, arg[0], arg[1], arg[2], arg[3], arg[4], arg[5]);
+
+	long rc = __real_syscall(number, arg[0], arg[1], arg[2], arg[3], arg[4], arg[5]);
+
+	if (number == SYS_futex && (int)arg[1] == FUTEX_WAKE_PRIVATE && rc > 0) {
+		atomic_fetch_add(&nwoken, (int)rc);
+		if (rc > atomic_load(&most_woken))
+			atomic_store(&most_woken, (int)rc);
+	}
+	return rc;
 }
 
 enum { THREADS = 4, ROUNDS = 20000, AS_IT_IS = -1 };
@@ -299,6 +309,81 @@ static void lock_of_an_owner_is_passed(void **state)
 	actor_join(&a);
 }
 
+/* ---- many that sleep --------------------------------------------------------- */
+
+enum { SLEEPERS = 16 };
+
+/* They all wait for a lock that is held. What that costs, in barriers and in wake-ups. */
+static void sleep_and_wake(struct shared *s, int barriers)
+{
+	struct actor a[SLEEPERS];
+	int before = atomic_load(&nbarriers);
+
+	wq__lock_acquire(&s->lock);
+	atomic_store(&nwoken, 0);
+	atomic_store(&most_woken, 0);
+	for (int i = 0; i < SLEEPERS; i++)
+		actor_start(&a[i], acquire_and_release, s);
+	for (int i = 0; i < SLEEPERS; i++)
+		actor_blocks(&a[i]);
+	IS(atomic_load(&nbarriers) - before, barriers);
+	wq__lock_release(&s->lock);
+	for (int i = 0; i < SLEEPERS; i++)
+		actor_join(&a[i]);
+	/* Whoever has slept wakes the next one when it leaves, and nobody sleeps again. */
+	IS(atomic_load(&nbarriers) - before, barriers);
+	IS(atomic_load(&nwoken), SLEEPERS);
+	IS(atomic_load(&most_woken), 1);
+	IS(s->counter, SLEEPERS);
+}
+
+static void one_barrier_for_all_sleepers(void **state)
+{
+	(void)state;
+	for (int round = 0; round < 5; round++) {
+		struct shared s = {.counter = 0};
+
+		wq__lock_init(&s.lock);
+		sleep_and_wake(&s, wq__lock_barrier(&s.lock) ? 1 : 0);
+		s.counter = 0;
+		atomic_store(&s.lock.inside, WQ__NO_BARRIER);
+		sleep_and_wake(&s, 0);
+	}
+}
+
+/* Threads that wait for two locks at one place: nobody is left asleep beside a lock that is free. */
+static void locks_at_one_place_wake_each_other(void **state)
+{
+	static _Alignas(64) struct {
+		struct shared s;
+		char rest[64 * WQ__LOT_PLACES - sizeof(struct shared)];
+	} two[2];
+	struct actor a[SLEEPERS];
+
+	(void)state;
+	for (int round = 0; round < 5; round++) {
+		for (int i = 0; i < 2; i++) {
+			two[i].s = (struct shared){.counter = 0};
+			wq__lock_init(&two[i].s.lock);
+			wq__lock_acquire(&two[i].s.lock);
+		}
+		assert_ptr_equal(two[0].s.lock.place, two[1].s.lock.place);
+		for (int i = 0; i < SLEEPERS; i++)
+			actor_start(&a[i], acquire_and_release, &two[i % 2].s);
+		for (int i = 0; i < SLEEPERS; i++)
+			actor_blocks(&a[i]);
+		/* The second one stays held: its sleepers must not take the wake-up of the first. */
+		wq__lock_release(&two[0].s.lock);
+		for (int i = 0; i < SLEEPERS; i += 2)
+			actor_join(&a[i]);
+		IS(two[1].s.counter, 0);
+		wq__lock_release(&two[1].s.lock);
+		for (int i = 1; i < SLEEPERS; i += 2)
+			actor_join(&a[i]);
+		IS(two[0].s.counter + two[1].s.counter, SLEEPERS);
+	}
+}
+
 /* ---- misuse, and what happens once in a process ------------------------------ */
 
 static int take_twice(void (*init)(wq__lock *l))
@@ -332,10 +417,10 @@ static void lock_is_not_taken_twice(void **state)
 /* With two copies of the library, one may use a lock that the other has made: its lot is the lock's. */
 static void lock_sleeps_in_its_own_lot(void **state)
 {
-	static _Atomic uint32_t other_lot;
+	static _Atomic uint64_t other_lot;
 	struct shared s = {.counter = 0};
 	struct actor a[THREADS];
-	uint32_t before[WQ__LOT_PLACES];
+	uint64_t before[WQ__LOT_PLACES];
 
 	(void)state;
 	wq__lock_init(&s.lock);
@@ -351,8 +436,8 @@ static void lock_sleeps_in_its_own_lot(void **state)
 	for (int i = 0; i < THREADS; i++)
 		actor_join(&a[i]);
 	for (int i = 0; i < WQ__LOT_PLACES; i++)
-		IS(atomic_load(&wq__lot[i].place), before[i]);
-	assert_true(atomic_load(&other_lot) >= 2);
+		assert_true(atomic_load(&wq__lot[i].place) == before[i]);
+	assert_true((atomic_load(&other_lot) & WQ__WAKES) != 0);
 }
 
 static int64_t make_queues(void *arg)
@@ -446,6 +531,8 @@ int main(void)
 	    cmocka_unit_test(who_has_passed_it_is_not_waited_for),
 	    cmocka_unit_test(who_has_passed_it_may_stay_away_for_long),
 	    cmocka_unit_test(lock_of_an_owner_is_passed),
+	    cmocka_unit_test(one_barrier_for_all_sleepers),
+	    cmocka_unit_test(locks_at_one_place_wake_each_other),
 	    cmocka_unit_test(lock_is_not_taken_twice),
 	    cmocka_unit_test(lock_sleeps_in_its_own_lot),
 	    cmocka_unit_test(a_bound_creator_binds_nobody_else),

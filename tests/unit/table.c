@@ -313,7 +313,7 @@ static void tape_one_hash(void **state)
 	run_tape(one_hash, 1200, 9000, seed);
 }
 
-/* 0 is no slot, though it is what an empty place holds: in a new table, a full one, an emptied one. */
+/* 0 is no slot, though an empty place holds it: in a new table, a full one, an emptied one. */
 static void finds_no_slot_0(void **state)
 {
 	enum { N = 3000 };

@@ -1,0 +1,249 @@
+/* See places.h. */
+#include "time/places.h"
+
+#include <string.h>
+
+enum {
+	ALONE = 8, /* so many segments before they come in blocks */
+	ROOM = 32, /* a segment with fewer free places is not searched for them */
+	WORD_BYTES = WQ__SEGMENT * sizeof(uint32_t),
+	RECORD_BYTES = WQ__SEGMENT * sizeof(struct wq__record),
+};
+
+#ifndef WQ__MANY
+#define WQ__MANY (1u << 17) /* so many timers before places are chosen by time */
+#endif
+
+static const struct wq__lane no_lane = {.number = WQ__NOWHERE, .at = WQ__SEGMENT};
+
+static void room_link(wq__places *p, uint32_t number)
+{
+	struct wq__segment *s = &p->segments[number];
+
+	s->has_room = true;
+	s->prev_room = WQ__NOWHERE;
+	s->next_room = p->room;
+	if (p->room != WQ__NOWHERE)
+		p->segments[p->room].prev_room = number;
+	p->room = number;
+}
+
+static void room_unlink(wq__places *p, uint32_t number)
+{
+	struct wq__segment *s = &p->segments[number];
+
+	s->has_room = false;
+	if (s->prev_room != WQ__NOWHERE)
+		p->segments[s->prev_room].next_room = s->next_room;
+	else
+		p->room = s->next_room;
+	if (s->next_room != WQ__NOWHERE)
+		p->segments[s->next_room].prev_room = s->prev_room;
+}
+
+static bool numbers_grow(wq__places *p)
+{
+	uint32_t cap = p->segments_cap ? p->segments_cap * 2 : 8;
+	struct wq__segment *segments = wq__alloc(p->allocator, cap * sizeof *segments, 64);
+
+	if (!segments)
+		return false;
+	if (p->nsegments > 0)
+		memcpy(segments, p->segments, p->nsegments * sizeof *segments);
+	wq__free(p->allocator, p->segments, p->segments_cap * sizeof *segments);
+	p->segments = segments;
+	p->segments_cap = cap;
+	return true;
+}
+
+/* The number of one that was given back, or the next. They are few: one for 512 timers. */
+static uint32_t number_new(wq__places *p)
+{
+	uint32_t number = p->nholes > 0 ? 0 : p->nsegments;
+
+	while (number < p->nsegments && p->segments[number].word)
+		number++;
+	if (number < p->nsegments)
+		return number;
+	if (number == p->segments_cap && !numbers_grow(p))
+		return WQ__NOWHERE;
+	p->segments[number] = (struct wq__segment){.count = WQ__STEP};
+	p->nsegments++;
+	p->nholes++;
+	return number;
+}
+
+/*
+ * Words are apart from the records: who cancels or looks whether a reference lives
+ * so has the words of all timers in few pages.
+ */
+static bool places_new(wq__places *p, uint32_t number)
+{
+	struct wq__segment *s = &p->segments[number];
+
+	s->word_id = s->record_id = 0;
+	if (number < ALONE) {
+		s->word = wq__alloc(p->allocator, WORD_BYTES + RECORD_BYTES, 64);
+		s->record = s->word ? (struct wq__record *)(s->word + WQ__SEGMENT) : NULL;
+		return s->word;
+	}
+	s->record = wq__slab_alloc(p->slab, RECORD_BYTES, &s->record_id);
+	s->word = s->record ? wq__slab_alloc(p->slab, WORD_BYTES, &s->word_id) : NULL;
+	if (s->record && !s->word)
+		wq__slab_free(p->slab, s->record_id);
+	return s->word;
+}
+
+static void places_free(wq__places *p, struct wq__segment *s)
+{
+	if (s->word && s->word_id == 0) {
+		wq__free(p->allocator, s->word, WORD_BYTES + RECORD_BYTES);
+	} else if (s->word) {
+		wq__slab_free(p->slab, s->word_id);
+		wq__slab_free(p->slab, s->record_id);
+	}
+	s->word = NULL;
+}
+
+static bool segment_new(wq__places *p)
+{
+	uint32_t number = number_new(p);
+
+	if (number == WQ__NOWHERE || !places_new(p, number))
+		return false;
+
+	uint32_t *word = p->segments[number].word, count = p->segments[number].count;
+
+	for (uint32_t i = 0; i < WQ__SEGMENT; i++)
+		word[i] = count;
+	p->nholes--;
+	room_link(p, number);
+	return true;
+}
+
+/* It has no timers, and no place of it is worn. */
+static void segment_free(wq__places *p, uint32_t number)
+{
+	struct wq__segment *s = &p->segments[number];
+	uint32_t newest = 0;
+
+	for (uint32_t i = 0; i < WQ__SEGMENT; i++)
+		newest = s->word[i] > newest ? s->word[i] : newest;
+	s->count = newest;
+	if (s->has_room)
+		room_unlink(p, number);
+	places_free(p, s);
+	p->nholes++;
+}
+
+static int nfree(const struct wq__segment *s)
+{
+	return WQ__SEGMENT - s->used - s->worn;
+}
+
+/* Of a lane's segment. */
+static void count_used(struct wq__segment *s)
+{
+	uint32_t used = 0;
+
+	for (uint32_t i = 0; i < WQ__SEGMENT; i++)
+		used += s->word[i] & WQ__USED;
+	s->used = (int16_t)used;
+}
+
+/* When so few timers are left, it has ROOM again. */
+static int16_t thin(const struct wq__segment *s)
+{
+	int few = WQ__SEGMENT - ROOM - s->worn;
+
+	return (int16_t)(few > 0 ? few : 0);
+}
+
+/* What is left of a segment that is no lane's? */
+static void settle(wq__places *p, uint32_t number)
+{
+	struct wq__segment *s = &p->segments[number];
+
+	s->alert = 0;
+	if (s->used == 0 && s->worn == 0)
+		segment_free(p, number);
+	else if (!s->has_room && nfree(s) >= ROOM)
+		room_link(p, number);
+	else if (!s->has_room)
+		s->alert = thin(s);
+}
+
+/*
+ * Timers have gone from a segment that is no lane's. A lane's stays, or who adds and
+ * cancels one timer would make and free it over and over.
+ */
+wq__cold void wq__places_thinned(wq__places *p, uint32_t number)
+{
+	settle(p, number);
+	if (!p->lanes || p->n >= WQ__MANY / 2)
+		return;
+	/* Few timers are left: one lane is enough. */
+	p->lanes = false;
+	for (struct wq__lane *lane = p->lane + 1; lane < p->lane + WQ__AGENDA_SLOTS; lane++) {
+		if (lane->number == WQ__NOWHERE)
+			continue;
+		count_used(&p->segments[lane->number]);
+		settle(p, lane->number);
+		*lane = no_lane;
+	}
+}
+
+/* The lane has come to the end of its segment: on to another, or through it again. False: no memory. */
+static wq__cold bool lane_next(wq__places *p, struct wq__lane *lane)
+{
+	uint32_t old = lane->number;
+	int here = 0;
+
+	if (old != WQ__NOWHERE) {
+		count_used(&p->segments[old]);
+		here = nfree(&p->segments[old]);
+	}
+	lane->at = 0;
+	if (here >= ROOM || (p->room == WQ__NOWHERE && !segment_new(p) && here > 0))
+		return true;
+	*lane = no_lane;
+	if (p->room != WQ__NOWHERE) {
+		struct wq__segment *s = &p->segments[p->room];
+
+		*lane = (struct wq__lane){.word = s->word, .record = s->record, .number = p->room};
+		s->alert = INT16_MIN;
+		room_unlink(p, p->room);
+	}
+	if (old != WQ__NOWHERE)
+		settle(p, old);
+	return lane->number != WQ__NOWHERE;
+}
+
+bool wq__place_find(wq__places *p, struct wq__lane *lane)
+{
+	p->lanes |= p->n >= WQ__MANY;
+	for (;;) {
+		for (; lane->at < WQ__SEGMENT; lane->at++)
+			if (wq__place_is_free(lane->word[lane->at]))
+				return true;
+		if (!lane_next(p, lane))
+			return false;
+	}
+}
+
+void wq__places_init(wq__places *p, wq__slab *slab, const wq_allocator *allocator)
+{
+	memset(p, 0, sizeof *p);
+	p->slab = slab;
+	p->allocator = allocator;
+	p->room = WQ__NOWHERE;
+	for (uint32_t i = 0; i < WQ__AGENDA_SLOTS; i++)
+		p->lane[i] = no_lane;
+}
+
+void wq__places_release(wq__places *p)
+{
+	for (uint32_t i = 0; i < p->nsegments; i++)
+		places_free(p, &p->segments[i]);
+	wq__free(p->allocator, p->segments, p->segments_cap * sizeof *p->segments);
+}
