@@ -396,7 +396,9 @@ static void run_group(void)
 
 	if (sum.groups++ % opt.parts != opt.part - 1)
 		return;
-	if (quick && !stops() && sum.groups / opt.parts % QUICK_SHARE != 0)
+	/* Of those with lanes that stop the queue, the triples are a share, too. */
+	if (quick && (!stops() || (sim_lanes && group.n == 3)) &&
+	    sum.groups / opt.parts % QUICK_SHARE != 0)
 		return;
 	for (int hold = 1; hold <= HOLDS; hold++) {
 		if (opt.hold && hold != opt.hold)

@@ -461,6 +461,61 @@ static void setup_due_first(void)
 	sim_spawn("producer", due_producer, NULL);
 }
 
+/* ---- a batch that needs more than the lane in its midst ----------------------------------- */
+
+static void batch_worker(void *arg)
+{
+	wq_item it;
+
+	(void)arg;
+	for (;;) {
+		sim_getting(true);
+
+		int rc = wq_get(w.q, &it);
+
+		sim_getting(false);
+		if (rc != WQ_OK)
+			return;
+		SIM_CHECK(wq_done(w.q, &it) == WQ_OK);
+		d.handled++;
+	}
+}
+
+static bool batch_handled(void *arg)
+{
+	(void)arg;
+	return d.handled == 2;
+}
+
+static void batch_producer(void *arg)
+{
+	const wq_key keys[] = {{"new", 3}, {"waits", 5}};
+
+	(void)arg;
+	SIM_CHECK(wq_add_after(w.q, "waits", 5, FAR_NS) == WQ_WAITING);
+	SIM_CHECK(wq_add_many(w.q, keys, 2, NULL) == 2);
+	sim_until(batch_handled, NULL);
+	SIM_CHECK(wq_shutdown(w.q) == WQ_OK);
+}
+
+static void bystander(void *arg)
+{
+	(void)arg;
+	for (int i = 0; i < 6; i++) {
+		SIM_CHECK(wq_len(w.q) >= 0);
+		world_beside();
+	}
+}
+
+static void setup_batch_beside(void)
+{
+	memset(&d, 0, sizeof d);
+	world_open(NULL);
+	sim_spawn("worker", batch_worker, NULL);
+	sim_spawn("producer", batch_producer, NULL);
+	sim_spawn("bystander", bystander, NULL);
+}
+
 const struct scenario scenarios_due[] = {
     {"due-pool", "who wakes for the next due time: retries, time-outs, interrupts", 60, setup_due,
      finish_due, quiet_due},
@@ -469,6 +524,8 @@ const struct scenario scenarios_due[] = {
     {"idle-dead", "a queue is idle when the last due reference is dead", 5, setup_dead, finish_due,
      NULL},
     {"due-first", "what is due stands before what is added", 10, setup_due_first, finish_due, NULL},
+    {"batch-beside", "a batch lets go of the lock in its midst", 10, setup_batch_beside, finish_due,
+     NULL},
     {"drop-due", "keys come due while a shutdown drops them", 20, setup_drop_due, finish_due, NULL},
     {0},
 };
