@@ -3,14 +3,15 @@
  *
  *   add.c       add, add_many                 wait.c   sleeping and waking
  *   get.c       get, done, next, requeue      stop.c   shutdown, drain, waiting for idle or a key
+ *   many.c      get, done and next of many    lane.c   add, get and done with one of two locks
  *   delay.c     add_with, what comes due      cancel.c cancel, reschedule
  *   remember.c  what the limiter remembers    turn.c   retry, and the other ends of a hold
  *   look.c      len, state, walk              fd.c     the descriptor for event loops
- *   memory.c    open, close, the table of functions
+ *   memory.c    open, close, functions        whole.c  both locks
  *
- * One lock protects everything, so there is no lock order inside the engine,
- * and counts are simply consistent. No callback but clock, allocator, order
- * and limiter runs under it.
+ * Nearly all code runs while the queue is whole: everything is locked and consistent.
+ * That takes one lock, or two if there is a lane (lane.h). No callback but clock,
+ * allocator, order and limiter runs under them.
  *
  * Wake-ups. A Get with nothing to do stands in `gets` with a parker on its own
  * stack. Whoever changes the queue calls wq__pick() before it unlocks, which
@@ -23,7 +24,6 @@
  *
  * so no ready key is left beside sleepers unless one of them is on its way, and
  * somebody wakes when a key comes due.
- * All of it happens under the lock: no argument about memory order is needed.
  */
 #ifndef WQ_QUEUE_MEMORY_H
 #define WQ_QUEUE_MEMORY_H
