@@ -51,8 +51,8 @@ static int add_known(struct wq__memory *m, struct wq__entry *e, uint32_t id, int
 }
 
 /* A new key of a queue that is not like most; it is in the table. */
-static wq__cold void enter_special(struct wq__memory *m, struct wq__entry *e, uint32_t id,
-                                   size_t len, uint32_t reminder, int64_t when)
+static wq__apart void enter_special(struct wq__memory *m, struct wq__entry *e, uint32_t id,
+                                    size_t len, uint32_t reminder, int64_t when)
 {
 	/* What is behind the order's and the limiter's is written before it is read. */
 	if (m->meter_at > 0)
@@ -167,8 +167,8 @@ static inline bool merges(const struct wq__entry *e)
 }
 
 /* What has come due goes first. WQ_OK: go on; WQ_EAGAIN: look again; else this is the answer. */
-static wq__cold int before_add(struct wq__memory *m, const struct found *f, bool timed,
-                               int64_t *when)
+static wq__apart int before_add(struct wq__memory *m, const struct found *f, bool timed,
+                                int64_t *when)
 {
 	if (timed && !merges(f->e)) {
 		int64_t next_due = m->next_due_ns;

@@ -96,13 +96,13 @@ static uint32_t pop_order(struct wq__memory *m)
 	}
 }
 
-static wq__cold uint32_t pop_special(struct wq__memory *m)
+static wq__apart uint32_t pop_special(struct wq__memory *m)
 {
 	return m->flags & WQ__ORDERED ? pop_order(m) : pop_lane(m, wq__lane_of(m));
 }
 
 /* It is held, in a queue that counts or asks. */
-static wq__cold void started(struct wq__memory *m, struct wq__entry *e, wq_item *item)
+static wq__apart void started(struct wq__memory *m, struct wq__entry *e, wq_item *item)
 {
 	if (m->flags & WQ__METERED)
 		wq__meter_start(m, e, (uint32_t)item->slot);
@@ -170,16 +170,15 @@ static inline struct wq__entry *held(struct wq__memory *m, const wq_item *item, 
  * seem idle meanwhile. But the lock is let go of, and somebody else may hand
  * the item back: NULL then, as held().
  */
-static wq__cold struct wq__entry *catch_up(struct wq__memory *m, const wq_item *item, int *why)
+static wq__cold struct wq__entry *catch_up(struct wq__memory *m, const wq_item *item, wq__place *at,
+                                           int *why)
 {
-	wq__place at;
-
 	wq__promote_all(m);
-	return held(m, item, &at, why);
+	return held(m, item, at, why);
 }
 
 /* The hold ends, and the key comes back, or something is remembered of it. */
-static wq__cold int end_hold_kept(struct wq__memory *m, const wq_item *item, struct wq__entry *e)
+static wq__apart int end_hold_kept(struct wq__memory *m, const wq_item *item, struct wq__entry *e)
 {
 	if (e->bits & WQ_STATE_DIRTY) {
 		m->ndirty--;
@@ -197,7 +196,8 @@ static wq__cold int end_hold_kept(struct wq__memory *m, const wq_item *item, str
 }
 
 /* The hold ends: WQ_OK, WQ_QUEUED or WQ_WAITING. What is due has been seen to. */
-int wq__end_hold(struct wq__memory *m, const wq_item *item, struct wq__entry *e)
+static inline int end_hold(struct wq__memory *m, const wq_item *item, struct wq__entry *e,
+                           wq__place at)
 {
 	uint32_t watched =
 	    WQ__WATCHED | WQ__PATIENT | (WQ__BUG(GATE_NOT_WOKEN) ? 0u : (uint32_t)WQ__GATED);
@@ -211,7 +211,7 @@ int wq__end_hold(struct wq__memory *m, const wq_item *item, struct wq__entry *e)
 	if (e->bits & COMES_BACK || wq__bears(m, e)) {
 		rc = end_hold_kept(m, item, e);
 	} else {
-		wq__table_remove(&m->table, item->slot);
+		wq__table_remove_at(&m->table, at);
 		wq__slab_free(&m->slab, (uint32_t)item->slot);
 	}
 	if (m->flags & watched)
@@ -229,18 +229,18 @@ static wq__cold int stale(struct wq__memory *m, int why)
 
 /* Of a queue or a key that is not like most. */
 static wq__apart int done_special(struct wq__memory *m, const wq_item *item, struct wq__entry *e,
-                                  bool well)
+                                  wq__place at, bool well)
 {
 	int rc;
 
 	if (well && wq__bears(m, e))
 		wq__forget_failures(m, e);
 	if (m->flags & WQ__TIMED && (m->flags & WQ__WATCHED || e->bits & COMES_BACK)) {
-		e = catch_up(m, item, &rc);
+		e = catch_up(m, item, &at, &rc);
 		if (!e)
 			return stale(m, rc);
 	}
-	return wq__end_hold(m, item, e);
+	return end_hold(m, item, e, at);
 }
 
 /* The queue is whole. well: nothing is to be remembered of its failures. */
@@ -254,7 +254,7 @@ static wq__forced int done(struct wq__memory *m, const wq_item *item, bool well)
 		return stale(m, rc);
 	if (wq__unlikely(m->flags & ~(uint32_t)(WQ__EXACT | WQ__LANES | WQ__TIMED) ||
 	                 item->token == m->sample || e->bits & COMES_BACK || wq__bears(m, e)))
-		return done_special(m, item, e, well);
+		return done_special(m, item, e, at, well);
 	m->nrunning--;
 	wq__table_remove_at(&m->table, at);
 	wq__slab_free(&m->slab, (uint32_t)item->slot);
@@ -271,6 +271,15 @@ struct wq__entry *wq__held(struct wq__memory *m, const wq_item *item, int *why)
 	if (e)
 		*why = WQ_OK;
 	return e;
+}
+
+/* Without letting go of the lock: what is due has been promoted. */
+int wq__end_hold(struct wq__memory *m, const wq_item *item, struct wq__entry *e)
+{
+	wq__place at;
+
+	wq__table_find(&m->table, item->slot, &at);
+	return end_hold(m, item, e, at);
 }
 
 void wq__take(struct wq__memory *m, wq_item *item)
@@ -323,17 +332,22 @@ static inline struct wq__waiter *pass_on(struct wq__memory *m, int rc)
 #define pass_on(m, rc) (WQ__LOST("pass_on") ? NULL : (pass_on)(m, rc))
 #endif
 
-/* A key is ready. The queue is whole, and let go of. */
+/* A key is ready, and no time is kept. The queue is whole, and let go of. */
 static wq__forced int hand_out(struct wq__memory *m, wq_item *item)
 {
 	struct wq__waiter *w;
 
 	take(m, item);
 	w = pass_on(m, WQ_OK);
-	wq__let_time_go(m);
 	wq__whole_unlock(m);
 	wq__wake(w);
 	return WQ_OK;
+}
+
+/* Is the first in line the one to hand out, whatever may have come due? See wq__ready_now(). */
+static inline bool may_hand_out(const struct wq__memory *m)
+{
+	return !(m->flags & WQ__TIMED) || !(m->flags & (WQ__ORDERED | WQ__METERED));
 }
 
 /* The same, once one is. */
@@ -345,7 +359,7 @@ static wq__apart int get_whole(struct wq__memory *m, wq_item *item, int64_t dead
 	if (!wq__ready_now(m))
 		rc = wq__await_ready(m, deadline_ns, NULL, 0);
 	if (rc == WQ_OK)
-		return hand_out(m, item);
+		take(m, item);
 	w = pass_on(m, rc);
 	wq__let_time_go(m);
 	wq__whole_unlock(m);
@@ -363,8 +377,8 @@ int wq__mem_get(void *state, wq_item *item, int64_t deadline_ns)
 		if (wq__lane_get(m, l, item, deadline_ns, NULL, 0) == WQ_OK)
 			return WQ_OK;
 	} else {
-		wq__whole_lock(m);
-		if (wq__likely(m->nready > 0 && !(m->flags & WQ__TIMED)))
+		wq__whole_lock_alone(m);
+		if (wq__likely(m->nready > 0 && may_hand_out(m)))
 			return hand_out(m, item);
 	}
 	/* Whether anything is due, and the stamp, are one look at the clock. */
@@ -388,7 +402,7 @@ int wq__mem_done(void *state, const wq_item *item)
 		}
 		wq__whole_up(m, l);
 	} else {
-		wq__whole_lock(m);
+		wq__whole_lock_alone(m);
 	}
 	rc = done(m, item, false);
 	if (rc != WQ_OK && !WQ__BUG(READD_NO_WAKE))
@@ -413,11 +427,11 @@ int wq__mem_next(void *state, wq_item *item, int64_t deadline_ns)
 		}
 		wq__whole_up(m, l);
 	} else {
-		wq__whole_lock(m);
+		wq__whole_lock_alone(m);
 	}
 	wq__keep_time(m);
 	rc = done(m, item, false);
-	if (wq__likely(rc >= 0 && m->nready > 0 && !(m->flags & WQ__TIMED)))
+	if (wq__likely(rc >= 0 && m->nready > 0 && !(m->flags & WQ__METERED) && may_hand_out(m)))
 		return hand_out(m, item);
 	if (rc >= 0)
 		return get_whole(m, item, deadline_ns);
@@ -436,7 +450,7 @@ static int requeue_locked(struct wq__memory *m, const wq_item *item, enum wq_whe
 		return stale(m, rc);
 	if (item->token == m->sample)
 		wq__sample_end(m);
-	e = catch_up(m, item, &rc);
+	e = catch_up(m, item, &at, &rc);
 	if (!e)
 		return stale(m, rc);
 	if (m->flags & WQ__METERED) {

@@ -336,19 +336,23 @@ static inline struct wq__lane *wq__lane_of(const struct wq__memory *m)
 	           : NULL;
 }
 
+/* Lock everything, of a queue that had no lane a moment ago. */
+static wq__forced void wq__whole_lock_alone(struct wq__memory *m)
+{
+	wq__lock_acquire(&m->lock);
+	if (wq__unlikely(wq__lock_is_crowded(&m->lock)) && m->flags & WQ__LANES) {
+		wq__lock_back_out(&m->lock);
+		wq__whole_lock_slow(m);
+	}
+}
+
 /* Lock everything. Once threads wait for each other there, the queue gets a lane. */
 static inline void wq__whole_lock(struct wq__memory *m)
 {
-	if (wq__likely(!atomic_load_explicit(&m->lane, memory_order_relaxed))) {
-		wq__lock_acquire(&m->lock);
-		/* Another one may have made it meanwhile. */
-		if (wq__likely((!wq__lock_is_crowded(&m->lock) || !(m->flags & WQ__LANES)) &&
-		               (!atomic_load_explicit(&m->lane, memory_order_relaxed) ||
-		                WQ__BUG(LANE_MISSED))))
-			return;
-		wq__lock_back_out(&m->lock);
-	}
-	wq__whole_lock_slow(m);
+	if (wq__likely(!atomic_load_explicit(&m->lane, memory_order_relaxed)))
+		wq__whole_lock_alone(m);
+	else
+		wq__whole_lock_slow(m);
 }
 
 /* The same for who holds the back lock. */
@@ -358,7 +362,7 @@ static inline void wq__whole_up(struct wq__memory *m, struct wq__lane *l)
 	wq__make_whole(m, l);
 }
 
-static inline void wq__whole_unlock(struct wq__memory *m)
+static wq__forced void wq__whole_unlock(struct wq__memory *m)
 {
 	struct wq__lane *l = wq__lane_of(m);
 
