@@ -318,7 +318,7 @@ bool wq__ready_now(struct wq__memory *m)
 /* ---- calls ----------------------------------------------------------------- */
 
 /*
- * Every Get wakes the next if keys are left, whatever it answers itself: it
+ * A Get that may have slept wakes the next if keys are left, whatever it answers itself: it
  * may have been picked for a key and found its time up.
  */
 static inline struct wq__waiter *pass_on(struct wq__memory *m, int rc)
@@ -332,15 +332,14 @@ static inline struct wq__waiter *pass_on(struct wq__memory *m, int rc)
 #define pass_on(m, rc) (WQ__LOST("pass_on") ? NULL : (pass_on)(m, rc))
 #endif
 
-/* A key is ready, and no time is kept. The queue is whole, and let go of. */
+/*
+ * A key is ready, and no time is kept. The queue is whole, and let go of. This Get has not slept:
+ * if others sleep beside keys, one of them is under way already and wakes the next.
+ */
 static wq__forced int hand_out(struct wq__memory *m, wq_item *item)
 {
-	struct wq__waiter *w;
-
 	take(m, item);
-	w = pass_on(m, WQ_OK);
 	wq__whole_unlock(m);
-	wq__wake(w);
 	return WQ_OK;
 }
 
