@@ -10,6 +10,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include "stress.h"
 
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -54,6 +55,15 @@ static void write_value(uint32_t k)
 	atomic_fetch_add_explicit(&value[k], 1, memory_order_relaxed);
 }
 
+/* Somebody is to hold keys meanwhile, else all adds merge. */
+static void let_work(void)
+{
+	long before = atomic_load_explicit(&holds, memory_order_relaxed);
+
+	while (atomic_load_explicit(&holds, memory_order_relaxed) == before && wq_len(q) > 0)
+		sched_yield();
+}
+
 static void produce(void *ctx)
 {
 	uint64_t rng = st.seed * 31 + (uintptr_t)ctx;
@@ -64,6 +74,8 @@ static void produce(void *ctx)
 		/* A few keys are hot: they are merged, marked and revived all the time. */
 		uint32_t k = stress_random(&rng) % (stress_random(&rng) % 2 ? 4 : KEYS);
 
+		if (i % 16 == 0)
+			let_work();
 		switch (stress_random(&rng) % 16) {
 		case 0:
 			for (uint32_t j = 0; j < BATCH; j++) {
