@@ -359,7 +359,9 @@ void wq__lane_leave(struct wq__memory *m, struct wq__lane *l, bool whole)
 void wq__lane_give_up(struct wq__memory *m, struct wq__lane *l, bool whole)
 {
 	if (!whole)
-		wq__whole_up(m, l);
+		wq__lock_acquire(&m->lock);
+	/* Also if it was whole: the lane may have taken some keys since. */
+	wq__make_whole(m, l);
 	if (!m->head)
 		atomic_store_explicit(&l->come, false, memory_order_relaxed);
 }

@@ -47,8 +47,12 @@
 #include "base/sync.h"
 
 enum {
-#ifdef WQ_SIM
-	WQ__LINE = 4, /* small rings are full soon */
+#if defined(WQ_SMALL_LANE)
+	WQ__LINE = 2, /* for tests: small rings are full soon */
+	WQ__DONES = 2,
+	WQ__HOLDS = 2,
+#elif defined(WQ_SIM)
+	WQ__LINE = 4,
 	WQ__DONES = 4,
 	WQ__HOLDS = 4,
 #else

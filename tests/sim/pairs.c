@@ -24,9 +24,17 @@
 #include "base/bug.h"
 #include "explore.h"
 
-enum { HOLDS = 3, QUICK_STOPS = 2, QUICK_SHARE = 4, MAX_FAILURES = 20, MAX_RUNS = 200000 };
+enum {
+	HOLDS = 3,
+	QUICK_STOPS = 2,
+	QUICK_SHARE = 4,
+	LANES_SHARE = 7,
+	MAX_FAILURES = 20,
+	MAX_RUNS = 200000
+};
 
-/* QUICK, and all with lanes: unless there is time, each group runs with one length of holds, in turn, and of
+/* With lanes, unless there is time, every seventh group runs, from all states.
+ * QUICK: unless there is time, each group runs with one length of holds, in turn, and of
  * those that do not stop the queue, every fourth runs. */
 enum has { WAITING = 1, HELD = 2, LINE = 4, DUE = 8, POOL = 16, NAMED = 32, QUICK = 64 };
 
@@ -396,9 +404,8 @@ static void run_group(void)
 
 	if (sum.groups++ % opt.parts != opt.part - 1)
 		return;
-	/* Of those with lanes that stop the queue, the triples are a share, too. */
-	if (quick && (!stops() || (sim_lanes && group.n == 3)) &&
-	    sum.groups / opt.parts % QUICK_SHARE != 0)
+	if (quick && (sim_lanes || !stops()) &&
+	    sum.groups / opt.parts % (sim_lanes ? LANES_SHARE : QUICK_SHARE) != 0)
 		return;
 	for (int hold = 1; hold <= HOLDS; hold++) {
 		if (opt.hold && hold != opt.hold)

@@ -86,3 +86,33 @@ tso_bug(given_to_nobody sync.h
 tso_bug(nobody_went sync.c
 	[=[went + 1, memory_order_relaxed]=]
 	[=[went, memory_order_relaxed]=])
+
+# The lane. The key is taken without a barrier: the add before has merged, and is not seen.
+tso_lane_bug(take_without_barrier
+	[=[atomic_exchange_explicit(bits, held, memory_order_seq_cst);]=]
+	[=[atomic_store_explicit(bits, held, memory_order_release);]=])
+
+tso_lane_bug(finish_stores
+	[=[if (WQ__BUG(LANE_FINISH_STORES))]=]
+	[=[if (true)]=])
+
+tso_lane_bug(mark_stores
+	[=[if (WQ__BUG(LANE_MARK_STORES))]=]
+	[=[if (true)]=])
+
+# Seen by the model PSO alone.
+tso_lane_bug(line_put_relaxed
+	[=[(uint64_t)(l->tail + 1) << 32 | id,
+	                      memory_order_release);]=]
+	[=[(uint64_t)(l->tail + 1) << 32 | id,
+	                      memory_order_relaxed);]=])
+
+# An id from the place before is taken for a new one.
+tso_lane_bug(line_without_number
+	[=[return (uint32_t)(word >> 32) == place + 1 ? (uint32_t)word : 0;]=]
+	[=[return (uint32_t)word;]=])
+
+tso_lane_bug(line_overwritten
+	[=[if (l->tail - l->head_seen >= WQ__LINE)
+			return false;]=]
+	[=[]=])
