@@ -128,6 +128,15 @@ static int add_known(struct wq__memory *m, struct wq__entry *e, uint32_t id, int
 	}
 }
 
+/* There is no memory; but finished keys that are in the table still may have some. */
+static wq__cold int no_memory(const struct wq__lane *l)
+{
+	return atomic_load_explicit(&l->done_head, memory_order_relaxed) ==
+	               atomic_load_explicit(&l->done_tail, memory_order_relaxed)
+	           ? WQ_ENOMEM
+	           : WQ__WHOLE;
+}
+
 /* The front lock is held. WQ__WHOLE: nothing has changed. */
 int wq__lane_add_one(struct wq__memory *m, uint32_t hash, const void *key, size_t len)
 {
@@ -145,11 +154,11 @@ int wq__lane_add_one(struct wq__memory *m, uint32_t hash, const void *key, size_
 	}
 	e = wq__slab_alloc(&m->slab, wq__entry_size(len, 0), &id);
 	if (wq__unlikely(!e))
-		return WQ_ENOMEM;
+		return no_memory(wq__lane_of(m));
 	if (wq__unlikely(wq__table_insert(&m->table, wq__probe_end(&p), (uint64_t)hash << 32 | id) <
 	                 0)) {
 		wq__slab_free(&m->slab, id);
-		return WQ_ENOMEM;
+		return no_memory(wq__lane_of(m));
 	}
 	wq__entry_init(e, hash, key, len);
 	e->added_ns = when == UNKNOWN ? wq__stamp(m) : when;

@@ -102,6 +102,7 @@ struct wq__lane {
 	_Alignas(128) _Atomic uint64_t line[WQ__LINE]; /* A: place + 1 << 32 | id */
 	_Alignas(128) struct wq__done done[WQ__DONES]; /* written B, read F */
 	_Alignas(128) struct wq__hold hold[WQ__HOLDS]; /* B */
+	void *memory;                                  /* I: it lies in this */
 };
 
 /* ---- the line ------------------------------------------------------------- */

@@ -153,12 +153,13 @@ static int get_many_laned(struct wq__memory *m, struct wq__lane *l, wq_item *ite
 	size_t n = lane_take_some(m, l, items, item_size, max);
 	bool whole = false;
 
-	if (n == 0) {
+	if (n == 0)
 		wq__lane_await(m, l, deadline_ns, &whole);
+	/* Not by the lane what is whole: its counts would be wrong, and back goes before front. */
+	if (n == 0 && !whole)
 		n = lane_take_some(m, l, items, item_size, max);
-	}
 	if (n > 0 && (n == max || !more_behind(m, l))) {
-		wq__lane_leave(m, l, whole);
+		wq__lock_release(&l->lock);
 		return (int)n;
 	}
 	wq__lane_give_up(m, l, whole);

@@ -340,9 +340,9 @@ static inline struct wq__lane *wq__lane_of(const struct wq__memory *m)
 static wq__forced void wq__whole_lock_alone(struct wq__memory *m)
 {
 	wq__lock_acquire(&m->lock);
-	/* By now it may have one; or it is time for it. */
-	if (wq__unlikely((m->flags & WQ__LANED && !WQ__BUG(LANE_MISSED)) ||
-	                 (wq__lock_is_crowded(&m->lock) && m->flags & WQ__LANES))) {
+	/* Another one may have made it meanwhile; being crowded says nothing, as that count wraps. */
+	if (wq__unlikely(m->flags & WQ__LANED && !WQ__BUG(LANE_MISSED)) ||
+	    (wq__unlikely(wq__lock_is_crowded(&m->lock)) && m->flags & WQ__LANES)) {
 		wq__lock_back_out(&m->lock);
 		wq__whole_lock_slow(m);
 	}

@@ -6,13 +6,19 @@
 
 #include <string.h>
 
+/* An allocator aligns to no more than this, a lane wants twice as much. */
+enum { ALIGN = 64, LANE_BYTES = sizeof(struct wq__lane) + ALIGN };
+
 static struct wq__lane *lane_new(struct wq__memory *m)
 {
-	struct wq__lane *l = wq__alloc(&m->allocator, sizeof *l, 128);
+	char *memory = wq__alloc(&m->allocator, LANE_BYTES, ALIGN);
+	struct wq__lane *l;
 
-	if (!l)
+	if (!memory)
 		return NULL;
+	l = (struct wq__lane *)(void *)(memory + (uintptr_t)memory % _Alignof(struct wq__lane));
 	memset(l, 0, sizeof *l);
+	l->memory = memory;
 	wq__lock_init_own(&l->lock);
 	for (uint32_t i = WQ__HOLDS - 1; i > 0; i--) {
 		l->hold[i].next = l->free_hold;
@@ -25,7 +31,10 @@ static struct wq__lane *lane_new(struct wq__memory *m)
 
 void wq__lane_free(struct wq__memory *m)
 {
-	wq__free(&m->allocator, m->lane, sizeof(struct wq__lane));
+	struct wq__lane *l = m->lane;
+
+	if (l)
+		wq__free(&m->allocator, l->memory, LANE_BYTES);
 }
 
 /* A record: the key goes, unless it has come back since that hold. */

@@ -286,9 +286,44 @@ static void extend_and_lost(void **state)
 	IS(wq_done(q, &it), WQ_OK);
 }
 
+/* Memory is short: what a done gives back, the next add has. */
+static void a_done_makes_room_for_an_add(void **state)
+{
+	struct fixture *f = *state;
+	wq_item it;
+	uint32_t n = 0;
+	int rc;
+
+	IS(wq_len(f->q), 0); /* what the queue takes once, it takes now */
+	do {
+		if (n == 100) {
+			f->mem.fail_on = true;
+			f->mem.fail_at = f->mem.calls;
+		}
+		n++;
+	} while ((rc = wq_add(f->q, &n, sizeof n)) == WQ_QUEUED);
+	IS(rc, WQ_ENOMEM);
+	for (int i = 0; i < 600; i++, n++) {
+		IS(wq_try_get(f->q, &it), WQ_OK);
+		IS(wq_done(f->q, &it), WQ_OK);
+		IS(wq_add(f->q, &n, sizeof n), WQ_QUEUED);
+	}
+	for (int i = 0; i < 100; i++, n += 2) {
+		wq_item two[2];
+		wq_key keys[2] = {{&(uint32_t){n}, sizeof n}, {&(uint32_t){n + 1}, sizeof n}};
+
+		IS(wq_get_many(f->q, two, sizeof *two, 2, WQ_NOWAIT), 2);
+		IS(wq_done_many(f->q, two, sizeof *two, 2, NULL), 2);
+		IS(wq_add_many(f->q, keys, 2, NULL), 2);
+	}
+	f->mem.fail_on = false;
+	f->mem.fail_at = -1;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+	    WITH_FIXTURE(a_done_makes_room_for_an_add),
 	    WITH_FIXTURE(done_many_outcomes_one_by_one),
 	    WITH_FIXTURE(done_many_refuses_reserved_words_WHOLE),
 	    WITH_FIXTURE(done_many_of_none),

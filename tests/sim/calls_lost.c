@@ -31,7 +31,7 @@ static const struct {
 } elsewhere[] = {
     {"wq__breathe", "pick_many",
      "what has come due wakes the leader by itself, and the caller picks the others when it ends"},
-    {"get_plain", "pass_on",
+    {"hand_out", "pass_on",
      "a key beside a sleeper has another Get under way to it; this one wakes more of them sooner"},
     {"finish_closing", "watch_hold_end",
      "nothing comes due once a queue is closing, so whoever ends the last hold sees that it is "

@@ -491,8 +491,11 @@ static void batch_producer(void *arg)
 {
 	const wq_key keys[] = {{"new", 3}, {"waits", 5}};
 
+	/* Never: the worker sleeps without a deadline then, and nothing but a wake-up ends that. */
+	int64_t after_ns = sim_chance(2) ? FAR_NS : WQ_NEVER;
+
 	(void)arg;
-	SIM_CHECK(wq_add_after(w.q, "waits", 5, WQ_NEVER) == WQ_WAITING);
+	SIM_CHECK(wq_add_after(w.q, "waits", 5, after_ns) == WQ_WAITING);
 	SIM_CHECK(wq_add_many(w.q, keys, 2, NULL) == 2);
 	sim_until(batch_handled, NULL);
 	SIM_CHECK(wq_shutdown(w.q) == WQ_OK);

@@ -196,13 +196,16 @@ static void batch_producer(void *arg)
 static void batch_worker(void *arg)
 {
 	wq_item items[MAX_BATCH];
-	int n;
+	int n, most = sim_chance(2) ? 3 : MAX_BATCH;
 
 	(void)arg;
-	while ((n = do_get_many(items, 1 + (int)sim_random(3), WQ_NEVER)) > 0) {
+	while ((n = do_get_many(items, 1 + (int)sim_random((uint32_t)most), WQ_NEVER)) > 0) {
 		while (n > 0 && sim_chance(2)) {
+			int room = MAX_BATCH - n < 2 ? MAX_BATCH - n : 2;
+
 			work(items);
-			n = do_next_many(items, n, n + (int)sim_random(3), WQ_NEVER);
+			n = do_next_many(items, n, n + (int)sim_random((uint32_t)room + 1),
+			                 WQ_NEVER);
 		}
 		if (n < 0)
 			break;

@@ -164,7 +164,7 @@ static void *memory_alloc(void *ctx, size_t size, size_t align)
 	struct memory *m = ctx;
 	int64_t call = atomic_fetch_add(&m->calls, 1);
 
-	if (size == 0 || align == 0 || (align & (align - 1)) != 0 || align > 65536)
+	if (size == 0 || align == 0 || (align & (align - 1)) != 0 || align > 64)
 		atomic_store(&m->misuse, 1);
 	if ((m->largest > 0 && size > m->largest) ||
 	    (m->fail_at >= 0 && (call == m->fail_at || (m->fail_on && call > m->fail_at)))) {
