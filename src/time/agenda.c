@@ -878,14 +878,11 @@ void wq__agenda_sweep(wq__agenda *a, wq__keep_fn keep, const void *owner)
 		struct wq__bucket *b = a->sweeping;
 
 		a->sweep_at = sweep_bucket(&s, b, a->sweep_at, &chunks);
-		if (a->sweep_at)
-			continue;
-		a->sweeping = NULL;
-		if (b->n == 0) {
-			chunk_put(a, b->head);
-			b->head = b->tail = NULL;
-			bucket_emptied(a, a->sweep_level, a->sweep_slot - 1);
-		}
+		/* Chunks that it had ahead may be left. */
+		if (b->n == 0)
+			bucket_done(a, a->sweep_level, a->sweep_slot - 1);
+		else if (!a->sweep_at)
+			a->sweeping = NULL;
 	}
 	wq__agenda_trim(a);
 }
