@@ -474,6 +474,26 @@ static void grows_and_shrinks_to_almost_nothing(void **state)
 	bench_close(&b);
 }
 
+/*
+ * All behind the last home, and while the table moves to it, still more: there is room for
+ * those, too. As many homes as this have more of them than a segment has slots.
+ */
+static void a_chain_goes_on_while_the_table_moves(void **state)
+{
+	enum { HOMES = 4500 };
+	uint32_t id = 1;
+	struct bench b;
+
+	(void)state;
+	bench_open(&b);
+	while (b.table.edge == UINT32_MAX || b.table.now.nhomes < HOMES * 5 / 4)
+		assert_int_equal(wq__table_push_in(&b.table, slot_of(UINT32_MAX, id++)), 0);
+	while (b.table.edge != UINT32_MAX)
+		assert_int_equal(wq__table_push_in(&b.table, slot_of(UINT32_MAX, id++)), 0);
+	check_table(&b.table);
+	bench_close(&b);
+}
+
 /* Inserts while all allocations fail but the first few of this call. */
 static int insert_without_memory(struct bench *b, uint64_t slot, int64_t but)
 {
@@ -585,6 +605,7 @@ int main(int argc, char **argv)
 	    cmocka_unit_test(walks_while_the_table_moves),
 	    cmocka_unit_test(starts_small),
 	    cmocka_unit_test(grows_and_shrinks_to_almost_nothing),
+	    cmocka_unit_test(a_chain_goes_on_while_the_table_moves),
 	    cmocka_unit_test(out_of_memory_changes_nothing),
 	    cmocka_unit_test(removals_need_no_memory),
 	};
