@@ -287,8 +287,9 @@ bool wq__lane_done(struct wq__memory *m, struct wq__lane *l, const wq_item *item
 
 static void poll(struct wq__lane *l, uint32_t place, uint32_t pauses)
 {
-	pauses = wq__poll_looks(pauses);
-	for (uint32_t i = 0; i < pauses; i++) {
+	uint32_t looks = wq__poll_looks(pauses);
+
+	for (uint32_t i = 0; i < looks; i++) {
 		uint64_t word =
 		    atomic_load_explicit(&l->line[place % WQ__LINE], memory_order_relaxed);
 
