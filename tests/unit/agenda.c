@@ -242,7 +242,7 @@ static void a_sweep_that_stops_behind_the_last_one(void **state)
 
 /* ---- equal times ---------------------------------------------------------------- */
 
-/* They come in while their time is far, near, nearer and past, so on every level and in the heap. */
+/* They come in while their time is far, near, nearer and past: on every level, in the heap. */
 static void equal_times_keep_their_order_across_cascades(void **state)
 {
 	const int64_t due = (INT64_C(1) << 50) + 12345;
@@ -258,7 +258,7 @@ static void equal_times_keep_their_order_across_cascades(void **state)
 
 				for (size_t i = 0; i < each; i++) {
 					insert(&b, now, due);
-					/* others, which make the wheel turn and its buckets crowded */
+					/* others: the wheel turns, its buckets are crowded */
 					insert(&b, now, due + (int64_t)rng_below(&rng, 3) - 1);
 					insert(&b, now, now);
 				}

@@ -390,7 +390,7 @@ static void one_barrier_for_all_sleepers(void **state)
 	}
 }
 
-/* Threads that wait for two locks at one place: nobody is left asleep beside a lock that is free. */
+/* Threads wait for two locks at one place: nobody is left asleep beside a lock that is free. */
 static void locks_at_one_place_wake_each_other(void **state)
 {
 	static _Alignas(64) struct {
@@ -411,7 +411,7 @@ static void locks_at_one_place_wake_each_other(void **state)
 			actor_start(&a[i], acquire_and_release, &two[i % 2].s);
 		for (int i = 0; i < SLEEPERS; i++)
 			actor_blocks(&a[i]);
-		/* The second one stays held: its sleepers must not take the wake-up of the first. */
+		/* The second one stays held: its sleepers do not take the wake-up of the first. */
 		wq__lock_release(&two[0].s.lock);
 		for (int i = 0; i < SLEEPERS; i += 2)
 			actor_join(&a[i]);
@@ -453,7 +453,7 @@ static void lock_is_not_taken_twice(void **state)
 	IS(take_twice(wq__lock_init_own), SIGABRT);
 }
 
-/* With two copies of the library, one may use a lock that the other has made: its lot is the lock's. */
+/* Of two copies of the library, one may use a lock that the other made: the lot is the lock's. */
 static void lock_sleeps_in_its_own_lot(void **state)
 {
 	static _Atomic uint64_t other_lot;

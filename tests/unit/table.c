@@ -447,7 +447,7 @@ static void grows_and_shrinks_to_almost_nothing(void **state)
 	print_message("%d slots: %.1f bytes each (at most %.1f), %u sizes, moved %u, %lld calls\n",
 	              N, (double)b.mem.bytes / N, (double)most / 100, b.table.nmoves,
 	              b.table.moved_max, (long long)calls);
-	/* No call does work that grows with the table: it moves few slots, takes few pieces of memory. */
+	/* No call does work that grows with the table: few slots move, few allocations. */
 	assert_true(b.table.moved_max <= MOVED_MAX);
 	assert_true(calls <= 8);
 	assert_true(most <= 2200);
