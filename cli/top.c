@@ -195,9 +195,9 @@ static bool draw(struct screen *s)
 	if (well) {
 		text_str(&s->t, s->live ? "\033[H" : "");
 		head(s);
-		/* Both lists get their share of what is left. */
+		/* Both lists get their share of what is left: more than half is this one's. */
 		body = s->rows > s->row + 5 ? s->rows - s->row - 5 : 1;
-		if (failing.n > 0 && running.n > body / 2 && s->live)
+		if (failing.n > 0 && s->live)
 			body = body > failing.n + body / 2 ? body - failing.n : body / 2 + 1;
 		list(s, "running  for      failures  key", &running, s->live ? body : 200, NULL);
 		list(s, "failed   ago      failures  key", &failing, 200, "33");

@@ -56,7 +56,7 @@ static struct piece strip(struct piece p)
 static struct piece directory(struct piece p)
 {
 	p = strip(p);
-	p.n = p.n == 1 && p.bytes[0] == '/' ? 1 : base_at(p);
+	p.n = base_at(p);
 	return p.n > 0 ? strip(p) : (struct piece){".", 1};
 }
 

@@ -350,12 +350,16 @@ static bool announce(wq__lock *l, bool heir, uint64_t *seen)
  * place and does not fall asleep. If all of 2^16 numbers have gone by meanwhile, it
  * falls asleep at a place that has SLEEPERS set, as it should.
  *
+ * A thread that has given the lock may not take it back at once. If it is woken (the kernel
+ * wakes by priority) instead of one that may, that one would sleep on beside its gift: so it
+ * passes the wake-up on before it sleeps again.
+ *
  * All of this is about one lock. If threads wait for two at one place, or if one of them
  * is an heir, for whom alone the owner leaves, the next wake-up is for all.
  */
 static void wait_for(wq__lock *l, const struct wait *how)
 {
-	bool announced = false, refused = false;
+	bool announced = false, refused = false, woken = false;
 	uint64_t seen;
 
 	/* After sleeping too: the lock may be gone again by the time a sleeper is awake. */
@@ -366,6 +370,9 @@ static void wait_for(wq__lock *l, const struct wait *how)
 			refused = true;
 		if (try_lock(l, how))
 			break;
+		if (woken && how->gave && atomic_load(&l->word) == WQ__GIVEN)
+			futex_wake(futex_of(l->place), INT_MAX);
+		woken = true;
 		futex_wait(futex_of(l->place), (uint32_t)seen,
 		           refused ? wq__clock_now() + NO_BARRIER_NS : INT64_MAX);
 	}

@@ -36,8 +36,11 @@ static void *array_block(const struct wq__array *a)
 /* No bucket is ready yet. False: no memory. */
 static bool array_new(const wq__table *t, struct wq__array *a, uint32_t nhomes)
 {
-	/* All slots may be in a chain behind the last home, if their hashes are chosen so. */
-	uint32_t most = nhomes + (uint32_t)((uint64_t)nhomes * FULL / WQ__BUCKET) + AT_ONCE;
+	/*
+	 * All slots may be in a chain behind the last home, if their hashes are chosen so: FULL
+	 * for each home, and what comes in until the last home has been moved.
+	 */
+	uint32_t most = nhomes + (uint32_t)((uint64_t)nhomes * (FULL + 1) / WQ__BUCKET) + AT_ONCE;
 	bool small = nhomes + AT_ONCE < WQ__SEGMENT;
 	char *block;
 

@@ -147,7 +147,7 @@ int wq__mem_reschedule(void *state, const void *key, size_t len, int64_t due_ns)
 	id = wq__find(m, hash, key, len);
 	if (!id || !(wq__entry_at(m, id)->bits & WQ_STATE_WAITING))
 		id = wq__find_copy(m, hash, key, len, WQ__REMINDER);
-	/* What still waits is dropped, or the drain that waited is over: nobody may be left to take it. */
+	/* What still waits is dropped, or the drain is over: nobody may be left to take it. */
 	if (id && (m->flags & WQ__CUT || (m->flags & WQ__PATIENT && wq__drained(m))))
 		rc = WQ_ESHUTDOWN;
 	else if (id)

@@ -54,6 +54,8 @@ static inline void scout_on(struct wq__memory *m)
 /* From the lane's line; what stands behind it moves up. */
 static wq__apart uint32_t pop_lane(struct wq__memory *m, struct wq__lane *l)
 {
+	assert(l);
+
 	uint32_t id = wq__line_at(l, 0);
 
 	if (!id) {

@@ -1,6 +1,8 @@
 /* Adds, Gets and dones that take one of the two locks. See lane.h. */
 #include "queue/memory.h"
 
+#include <assert.h>
+
 enum {
 	AHEAD = 16,     /* ids of the line that are looked at together */
 	KEY_MAX = 1024, /* a longer key is not left in the table when it is done */
@@ -93,6 +95,7 @@ static void put(struct wq__memory *m, struct wq__entry *e, uint32_t id, unsigned
 {
 	struct wq__lane *l = wq__lane_of(m);
 
+	assert(l);
 	wq__entry_set_bits(e, (bits & WQ__LEN_HIGH) | WQ_STATE_QUEUED);
 	m->nready++;
 	if (!wq__lane_takes(m, l, id, WQ_TAIL))
@@ -287,8 +290,9 @@ bool wq__lane_done(struct wq__memory *m, struct wq__lane *l, const wq_item *item
 
 static void poll(struct wq__lane *l, uint32_t place, uint32_t pauses)
 {
-	pauses = wq__poll_looks(pauses);
-	for (uint32_t i = 0; i < pauses; i++) {
+	uint32_t looks = wq__poll_looks(pauses);
+
+	for (uint32_t i = 0; i < looks; i++) {
 		uint64_t word =
 		    atomic_load_explicit(&l->line[place % WQ__LINE], memory_order_relaxed);
 

@@ -77,7 +77,7 @@ struct wq__hold {
 
 /* B: guarded by the back lock, F: by the front lock, A: atomic. What one side writes often
  * stands on lines of its own. */
-struct wq__lane {
+struct wq__lane { /* NOLINT(clang-analyzer-optin.performance.Padding): lines apart */
 	_Alignas(128) wq__lock lock; /* the back lock */
 	_Atomic uint32_t head;       /* A, written B: Gets have taken so many from the line */
 	_Atomic uint32_t taken;      /* A, written B: and so many since the queue was whole */
@@ -96,7 +96,7 @@ struct wq__lane {
 	uint32_t done_next;          /* F: and will be soon */
 	_Atomic uint32_t done_head;  /* A, written F: so many records were seen to */
 
-	/* A, written F: whoever polls has to look: keys are ready behind the line, or there is news. */
+	/* A, written F: who polls has to look: keys are ready behind the line, or there is news. */
 	_Alignas(128) _Atomic bool come;
 
 	_Alignas(128) _Atomic uint64_t line[WQ__LINE]; /* A: place + 1 << 32 | id */

@@ -107,7 +107,7 @@ enum wq__flags {
  * L: guarded by the front lock; B: by the back lock, if there is a lane. Whoever holds
  * both may touch everything. What one side writes often stands on lines of its own.
  */
-struct wq__memory {
+struct wq__memory { /* NOLINT(clang-analyzer-optin.performance.Padding): lines apart */
 	/* What every add touches: one cache line. */
 	_Alignas(64) wq__lock lock; /* the front lock */
 	uint32_t nready;     /* L: keys in line, but for those that the lane has taken since */

@@ -136,7 +136,7 @@ static int settle_later(struct wq__memory *m, wq_item *item, int64_t verdict)
 	struct wq__entry *e = wq__held(m, item, &rc);
 
 	if (e) {
-		/* What is due goes first; the key's own copy may be among it. The lock is let go of. */
+		/* What is due goes first, perhaps the key's own copy. The lock is let go of. */
 		wq__promote_all(m);
 		e = wq__held(m, item, &rc);
 	}

@@ -5,14 +5,13 @@
 #include <string.h>
 
 #include "base/compiler.h"
+#include "time/agenda_inside.h"
 
 enum {
 	FEW = 32,          /* a bucket with so many goes to the heap instead of to lower levels */
 	AHEAD = 15,        /* memory is reserved for so many more: most inserts need not look */
 	SIDE_BY_SIDE = 64, /* chunks that a crowded bucket takes at once, at most, */
 	SIDE_PART = 120,   /* and one for so many of its references: an eighth of its chunks */
-	SWEEP_CHUNKS = 16, /* looked at by one step of a sweep */
-	FIRST_REFS = 1 << 14, /* read by a search for the first one that lives, at most */
 };
 
 #define RUN_BYTES (2 * sizeof(wq__ref) * WQ__RUN_MAX)
@@ -66,16 +65,6 @@ static int64_t bucket_start(const wq__agenda *a, uint32_t l, uint32_t slot)
 	return (int64_t)(((uint64_t)a->time_ns & keep) | (uint64_t)slot << a->shift[l]);
 }
 
-/* The bucket that comes first; false: all are empty. */
-static bool first_bucket(const wq__agenda *a, uint32_t *l, uint32_t *slot)
-{
-	if (!a->level_bits)
-		return false;
-	*l = (uint32_t)__builtin_ctzll(a->level_bits);
-	*slot = (uint32_t)__builtin_ctzll(a->level[*l]->bits);
-	return true;
-}
-
 /* The wheel's time may go up to now as long as it does not pass the beginning of a bucket. */
 static void catch_up(wq__agenda *a, int64_t now_ns)
 {
@@ -84,7 +73,7 @@ static void catch_up(wq__agenda *a, int64_t now_ns)
 	a->caught_ns = now_ns;
 	if (a->opening || now_ns <= a->time_ns)
 		return;
-	if (first_bucket(a, &l, &slot) && bucket_start(a, l, slot) <= now_ns)
+	if (wq__first_bucket(a, &l, &slot) && bucket_start(a, l, slot) <= now_ns)
 		return;
 	a->time_ns = now_ns;
 }
@@ -147,7 +136,7 @@ void wq__agenda_trim(wq__agenda *a)
 		a->enough = enough;
 }
 
-static void chunk_put(wq__agenda *a, struct wq__chunk *c)
+void wq__chunk_put(wq__agenda *a, struct wq__chunk *c)
 {
 	if (a->nreserve >= reserve_most(a) + AHEAD) {
 		wq__slab_free(a->slab, c->id);
@@ -156,12 +145,6 @@ static void chunk_put(wq__agenda *a, struct wq__chunk *c)
 	c->next = a->reserve;
 	a->reserve = c;
 	a->nreserve++;
-}
-
-static void chunk_fetch(const struct wq__chunk *c)
-{
-	for (size_t at = 0; at < sizeof *c; at += 64)
-		wq__prefetch((const char *)c + at);
 }
 
 static bool level_make(wq__agenda *a, uint32_t l)
@@ -260,7 +243,7 @@ static bool before(const struct wq__near *x, const struct wq__near *y)
 	return x->due_ns != y->due_ns ? x->due_ns < y->due_ns : x->seq < y->seq;
 }
 
-static void near_sift_up(wq__agenda *a, struct wq__near it)
+void wq__near_sift_up(wq__agenda *a, struct wq__near it)
 {
 	size_t i = a->nnear++;
 
@@ -277,10 +260,10 @@ static void near_sift_up(wq__agenda *a, struct wq__near it)
 
 static void near_push(wq__agenda *a, wq__ref ref, uint64_t seq)
 {
-	near_sift_up(a, (struct wq__near){.due_ns = ref.due_ns, .seq = seq, .what = ref.what});
+	wq__near_sift_up(a, (struct wq__near){.due_ns = ref.due_ns, .seq = seq, .what = ref.what});
 }
 
-static wq__ref near_pop(wq__agenda *a)
+wq__ref wq__near_pop(wq__agenda *a)
 {
 	wq__ref top = {.due_ns = a->near[0].due_ns, .what = a->near[0].what};
 	struct wq__near last = a->near[--a->nnear];
@@ -353,8 +336,7 @@ static void bucket_append(wq__agenda *a, struct wq__bucket *b, wq__ref ref)
 	wq__bucket_put(b, ref);
 }
 
-/* Its first chunk is empty. */
-static void bucket_drop_head(wq__agenda *a, struct wq__bucket *b)
+void wq__bucket_drop_head(wq__agenda *a, struct wq__bucket *b)
 {
 	struct wq__chunk *c = b->head;
 
@@ -364,22 +346,21 @@ static void bucket_drop_head(wq__agenda *a, struct wq__bucket *b)
 	/* A sweep that stopped here goes on behind it, if anything is left. */
 	if (a->sweep_at == c)
 		a->sweep_at = b->head;
-	chunk_put(a, c);
+	wq__chunk_put(a, c);
 }
 
-/* The first reference of a bucket that has one. */
-static wq__ref bucket_shift(wq__agenda *a, struct wq__bucket *b)
+wq__ref wq__bucket_shift(wq__agenda *a, struct wq__bucket *b)
 {
 	/* A sweep may have emptied the first one. */
 	while (b->head->first == b->head->end)
-		bucket_drop_head(a, b);
+		wq__bucket_drop_head(a, b);
 
 	struct wq__chunk *c = b->head;
 	wq__ref ref = c->ref[c->first++];
 
 	b->n--;
 	if (c->first == c->end)
-		bucket_drop_head(a, b);
+		wq__bucket_drop_head(a, b);
 	return ref;
 }
 
@@ -430,13 +411,12 @@ static void bucket_emptied(wq__agenda *a, uint32_t l, uint32_t slot)
 		a->level_bits &= ~(UINT64_C(1) << l);
 }
 
-/* Its last reference is gone; chunks that a sweep has emptied may be there still. */
-static void bucket_done(wq__agenda *a, uint32_t l, uint32_t slot)
+void wq__bucket_done(wq__agenda *a, uint32_t l, uint32_t slot)
 {
 	struct wq__bucket *b = &a->level[l]->bucket[slot];
 
 	while (b->head)
-		bucket_drop_head(a, b);
+		wq__bucket_drop_head(a, b);
 	bucket_emptied(a, l, slot);
 }
 
@@ -539,15 +519,15 @@ static bool open_more(wq__agenda *a, size_t *budget)
 		if (here > 0 && n == 0)
 			return false;
 		if (c->next)
-			chunk_fetch(c->next);
+			wq__chunk_fetch(c->next);
 		/* Those side by side may be fetched before they are come to. */
-		chunk_fetch((const struct wq__chunk *)((uintptr_t)c + 4 * sizeof *c));
+		wq__chunk_fetch((const struct wq__chunk *)((uintptr_t)c + 4 * sizeof *c));
 		open_refs(a, c->ref + c->first, n);
 		c->first = (uint16_t)(c->first + n);
 		b->n -= n;
 		*budget -= n;
 		if (n == here)
-			bucket_drop_head(a, b);
+			wq__bucket_drop_head(a, b);
 	}
 	a->opening = NULL;
 	if (a->opening_to == WQ__TO_RUN) {
@@ -591,13 +571,13 @@ static wq__ref take(wq__agenda *a, enum source from, uint32_t l, uint32_t slot)
 	if (from == RUN)
 		return a->run[a->run_at++];
 	if (from == HEAP)
-		return near_pop(a);
+		return wq__near_pop(a);
 
 	struct wq__bucket *b = &a->level[l]->bucket[slot];
-	wq__ref ref = bucket_shift(a, b);
+	wq__ref ref = wq__bucket_shift(a, b);
 
 	if (b->n == 0)
-		bucket_done(a, l, slot);
+		wq__bucket_done(a, l, slot);
 	return ref;
 }
 
@@ -611,7 +591,7 @@ enum wq__agenda_pop wq__agenda_pop_any(wq__agenda *a, int64_t now_ns, size_t *bu
 
 		if (a->opening && !open_more(a, budget))
 			return WQ__AGENDA_AGAIN;
-		if (first_bucket(a, &l, &slot))
+		if (wq__first_bucket(a, &l, &slot))
 			b = &a->level[l]->bucket[slot];
 		from = first_source(a, b, &due_ns);
 		if (from == NOTHING || due_ns > now_ns)
@@ -642,250 +622,7 @@ int64_t wq__agenda_next(const wq__agenda *a)
 	/* Not in order yet while it is being filled; then the line above has seen to it. */
 	else if (a->run_at < a->run_end && a->run[a->run_at].due_ns < next)
 		next = a->run[a->run_at].due_ns;
-	if (first_bucket(a, &l, &slot) && a->level[l]->bucket[slot].min_ns < next)
+	if (wq__first_bucket(a, &l, &slot) && a->level[l]->bucket[slot].min_ns < next)
 		next = a->level[l]->bucket[slot].min_ns;
 	return next;
-}
-
-/* ---- the first that lives -------------------------------------------------- */
-
-struct search {
-	wq__agenda *a;
-	wq__keep_fn keep;
-	const void *owner;
-	int64_t first_ns; /* of those that were seen to live */
-	int dead;         /* how many more of them may be looked at */
-};
-
-static bool lives(struct search *s, wq__ref ref)
-{
-	if (s->keep(s->owner, &ref, 1) > 0)
-		return true;
-	s->dead--;
-	return false;
-}
-
-/* A dead one was taken out. */
-static void buried(wq__agenda *a)
-{
-	assert(a->ndead > 0);
-	a->n--;
-	a->ndead--;
-}
-
-static void search_run(struct search *s)
-{
-	wq__agenda *a = s->a;
-
-	for (; a->run_at < a->run_end && s->dead > 0; a->run_at++) {
-		if (lives(s, a->run[a->run_at])) {
-			s->first_ns = a->run[a->run_at].due_ns;
-			return;
-		}
-		buried(a);
-	}
-}
-
-static void search_near(struct search *s)
-{
-	wq__agenda *a = s->a;
-
-	while (a->nnear > 0 && a->near[0].due_ns < s->first_ns && s->dead > 0) {
-		wq__ref ref = {.due_ns = a->near[0].due_ns, .what = a->near[0].what};
-
-		if (lives(s, ref)) {
-			s->first_ns = ref.due_ns;
-			return;
-		}
-		near_pop(a);
-		buried(a);
-	}
-}
-
-/* The first one in a bucket is not at its front: all of it is read, and left as it is. */
-static void search_chunks(struct search *s, const struct wq__bucket *b)
-{
-	if (b->n > FIRST_REFS && b->head->ref[b->head->first].due_ns != b->min_ns) {
-		s->dead = 0;
-		return;
-	}
-	for (const struct wq__chunk *c = b->head; c; c = c->next) {
-		for (uint16_t i = c->first; i < c->end; i++) {
-			if (s->first_ns == b->min_ns || s->dead <= 0)
-				return;
-			if (c->ref[i].due_ns < s->first_ns && lives(s, c->ref[i]))
-				s->first_ns = c->ref[i].due_ns;
-		}
-	}
-}
-
-/* Of the first bucket in which one lives; all others are later. */
-static void search_buckets(struct search *s)
-{
-	uint32_t l, slot;
-
-	while (first_bucket(s->a, &l, &slot) && s->dead > 0) {
-		struct wq__bucket *b = &s->a->level[l]->bucket[slot];
-
-		if (b->min_ns >= s->first_ns)
-			return;
-		while (b->n > 0 && s->dead > 0) {
-			while (b->head->first == b->head->end)
-				bucket_drop_head(s->a, b);
-			if (lives(s, b->head->ref[b->head->first]))
-				break;
-			bucket_shift(s->a, b);
-			buried(s->a);
-		}
-		if (b->n > 0) {
-			search_chunks(s, b);
-			return;
-		}
-		bucket_done(s->a, l, slot);
-	}
-}
-
-int64_t wq__agenda_first(wq__agenda *a, wq__keep_fn keep, const void *owner)
-{
-	struct search s = {
-	    .a = a, .keep = keep, .owner = owner, .first_ns = INT64_MAX, .dead = WQ__AGENDA_DEAD};
-
-	/* One that is half open is in no order. */
-	if (a->opening)
-		return wq__agenda_next(a);
-	search_run(&s);
-	search_near(&s);
-	search_buckets(&s);
-	wq__agenda_trim(a);
-	return s.dead > 0 ? s.first_ns : wq__agenda_next(a);
-}
-
-/* ---- sweeping ------------------------------------------------------------- */
-
-struct sweep {
-	wq__agenda *a;
-	wq__keep_fn keep;
-	const void *owner;
-};
-
-static size_t sift(const struct sweep *s, wq__ref *ref, size_t n)
-{
-	size_t living = s->keep(s->owner, ref, n);
-
-	s->a->n -= n - living;
-	s->a->ndead -= n - living;
-	return living;
-}
-
-static size_t sift_chunk(const struct sweep *s, struct wq__chunk *c)
-{
-	size_t n = (size_t)(c->end - c->first);
-
-	if (c->first > 0)
-		memmove(c->ref, c->ref + c->first, n * sizeof c->ref[0]);
-	c->end = (uint16_t)sift(s, c->ref, n);
-	c->first = 0;
-	return n - c->end;
-}
-
-/* Sweeps from chunk c on, at most *chunks of them. Returns where it stopped, NULL: at the end. */
-static struct wq__chunk *sweep_bucket(const struct sweep *s, struct wq__bucket *b,
-                                      struct wq__chunk *c, int *chunks)
-{
-	size_t dead = sift_chunk(s, c);
-	struct wq__chunk *d;
-
-	while ((d = c->next) != NULL && *chunks > 0) {
-		--*chunks;
-		if (d->next)
-			chunk_fetch(d->next);
-		dead += sift_chunk(s, d);
-		if (c->end + d->end > WQ__CHUNK_REFS) {
-			c = d;
-			continue;
-		}
-		memcpy(c->ref + c->end, d->ref, d->end * sizeof d->ref[0]);
-		c->end = (uint16_t)(c->end + d->end);
-		c->next = d->next;
-		if (b->tail == d)
-			b->tail = c;
-		chunk_put(s->a, d);
-	}
-	b->n -= dead;
-	return d ? c : NULL;
-}
-
-static void sweep_run(const struct sweep *s)
-{
-	wq__agenda *a = s->a;
-
-	a->run_end = a->run_at + sift(s, a->run + a->run_at, a->run_end - a->run_at);
-	a->run_clear = 0;
-}
-
-static void sweep_near(const struct sweep *s)
-{
-	wq__agenda *a = s->a;
-	size_t n = a->nnear;
-
-	a->nnear = 0;
-	for (size_t i = 0; i < n; i++) {
-		wq__ref ref = {.due_ns = a->near[i].due_ns, .what = a->near[i].what};
-		struct wq__near it = a->near[i];
-
-		if (sift(s, &ref, 1) > 0)
-			near_sift_up(a, it);
-	}
-}
-
-/* The next bucket to sweep after the cursor; false: a round is complete. */
-static bool sweep_advance(wq__agenda *a)
-{
-	while (a->sweep_level < a->nlevels) {
-		struct wq__level *level = a->level[a->sweep_level];
-		uint64_t left = level && a->sweep_slot < WQ__AGENDA_SLOTS
-		                    ? level->bits & (~UINT64_C(0) << a->sweep_slot)
-		                    : 0;
-
-		if (left) {
-			uint32_t slot = (uint32_t)__builtin_ctzll(left);
-
-			a->sweeping = &level->bucket[slot];
-			a->sweep_at = a->sweeping->head;
-			a->sweep_slot = slot + 1;
-			return true;
-		}
-		a->sweep_level++;
-		a->sweep_slot = 0;
-	}
-	a->sweep_level = 0;
-	return false;
-}
-
-void wq__agenda_sweep(wq__agenda *a, wq__keep_fn keep, const void *owner)
-{
-	struct sweep s = {.a = a, .keep = keep, .owner = owner};
-
-	assert(a->ndead <= a->n + WQ__AGENDA_AHEAD);
-	for (int chunks = SWEEP_CHUNKS; chunks > 0 && wq__agenda_crowded(a);) {
-		if (!a->sweeping && !sweep_advance(a)) {
-			sweep_run(&s);
-			sweep_near(&s);
-			break;
-		}
-		--chunks;
-
-		struct wq__bucket *b = a->sweeping;
-
-		a->sweep_at = sweep_bucket(&s, b, a->sweep_at, &chunks);
-		if (a->sweep_at)
-			continue;
-		a->sweeping = NULL;
-		if (b->n == 0) {
-			chunk_put(a, b->head);
-			b->head = b->tail = NULL;
-			bucket_emptied(a, a->sweep_level, a->sweep_slot - 1);
-		}
-	}
-	wq__agenda_trim(a);
 }

@@ -269,7 +269,7 @@ static inline enum wq__agenda_pop wq__agenda_pop(wq__agenda *a, int64_t now_ns, 
 /* No reference is due before; INT64_MAX: there is none. Exact unless the earliest has died. */
 int64_t wq__agenda_next(const wq__agenda *a);
 
-/* Moves those of n references that the owner still wants to the front. Returns how many they are. */
+/* Moves those of n references that the owner still wants to the front, and counts them. */
 typedef size_t (*wq__keep_fn)(const void *owner, wq__ref *ref, size_t n);
 
 /*

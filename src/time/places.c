@@ -193,7 +193,7 @@ wq__cold void wq__places_thinned(wq__places *p, uint32_t number)
 	}
 }
 
-/* The lane has come to the end of its segment: on to another, or through it again. False: no memory. */
+/* At the end of its segment: on to another, or through it again. False: no memory. */
 static wq__cold bool lane_next(wq__places *p, struct wq__lane *lane)
 {
 	uint32_t old = lane->number;

@@ -150,6 +150,14 @@ struct bad {
 	X(lost_reserved, WQ_EINVAL, wq_lost(s->q, &(wq_item[]){spoilt(s, 0)}[0]))                  \
 	X(lost_stale, WQ_ESTALE, wq_lost(s->q, &s->stale))                                         \
 	X(lost_other, WQ_EOTHERQUEUE, wq_lost(s->q, &s->other))                                    \
+	X(add_after_null, WQ_EINVAL, wq_add_after(NULL, "a", 1, 1))                                \
+	X(add_after_key_null, WQ_EINVAL, wq_add_after(s->q, NULL, 1, 1))                           \
+	X(add_after_too_long, WQ_ETOOLONG, wq_add_after(s->q, long_key, WQ_KEY_MAX + 1, 1))        \
+	X(add_at_null, WQ_EINVAL, wq_add_at(NULL, "a", 1, 1))                                      \
+	X(add_at_key_null, WQ_EINVAL, wq_add_at(s->q, NULL, 1, 1))                                 \
+	X(add_at_too_long, WQ_ETOOLONG, wq_add_at(s->q, long_key, WQ_KEY_MAX + 1, 1))              \
+	X(add_at_negative, WQ_EINVAL, wq_add_at(s->q, "a", 1, -1))                                 \
+	X(add_at_most_negative, WQ_EINVAL, wq_add_at(s->q, "a", 1, INT64_MIN))                     \
 	X(add_limited_null, WQ_EINVAL, wq_add_limited(NULL, "a", 1))                               \
 	X(add_limited_key_null, WQ_EINVAL, wq_add_limited(s->q, NULL, 1))                          \
 	X(add_limited_too_long, WQ_ETOOLONG, wq_add_limited(s->q, long_key, WQ_KEY_MAX + 1))       \

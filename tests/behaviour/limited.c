@@ -400,6 +400,31 @@ static void bounded_whoever_comes_first(void **state)
 	}
 }
 
+/* What a key's bucket lacks is forgotten with its failures. */
+static void bounded_forgets_buckets(void **state)
+{
+	struct fixture f;
+	wq_item it;
+
+	(void)state;
+	/* full after 1 s, which is later than it is forgotten */
+	open_with(&f, wq_limiter_bounded(wq_limiter_bucket_per_key(1, 1), 100 * ms));
+	IS(limited(f.q, "a"), WQ_QUEUED);
+	take_is(f.q, "a", WQ_OK);
+	wq_manual_clock_advance(f.mc, 100 * ms + 1);
+	IS(limited(f.q, "a"), WQ_QUEUED);
+	take_is(f.q, "a", WQ_OK);
+	wq_manual_clock_advance(f.mc, 100 * ms + 1);
+	IS(wq_add_str(f.q, "a"), WQ_QUEUED); /* asks the limiter nothing, but ends the idle time */
+	get_is(f.q, &it, "a");
+	IS(limited(f.q, "a"), WQ_MARKED);
+	IS(wq_done(f.q, &it), WQ_QUEUED);
+	take_is(f.q, "a", WQ_OK);
+	wq_manual_clock_advance(f.mc, 100 * ms); /* not yet */
+	IS(limited(f.q, "a"), WQ_WAITING);
+	fixture_close(&f, 1);
+}
+
 /* A program that never forgets: the memory stays that of the keys that are not idle. */
 static void bounded_memory(void **state)
 {
@@ -539,6 +564,7 @@ int main(void)
 	    cmocka_unit_test(R1_forget_gives_memory_back),
 	    cmocka_unit_test(bounded_forgets_idle_keys),
 	    cmocka_unit_test(bounded_whoever_comes_first),
+	    cmocka_unit_test(bounded_forgets_buckets),
 	    cmocka_unit_test(bounded_memory),
 	    cmocka_unit_test(buckets_of_keys_are_given_up),
 	    cmocka_unit_test(set_failures_counts),

@@ -146,6 +146,16 @@ static int64_t calls_of_cycles(struct fixture *f, const char *key, size_t len)
 	return f->mem.calls - calls + llabs(f->mem.live - live);
 }
 
+/* The same after so many cycles as it takes, at most. */
+static int64_t calls_in_the_end(struct fixture *f, const char *key, size_t len, size_t tries)
+{
+	int64_t calls = 1;
+
+	for (size_t i = 0; i <= tries && calls != 0; i++)
+		calls = calls_of_cycles(f, key, len);
+	return calls;
+}
+
 /*
  * Whatever is exactly full is so at some number of keys. Those are held, so each cycle is
  * alone. A table that grows takes a segment for some hundred keys, and comes to an end.
@@ -161,20 +171,14 @@ static void a_cycle_takes_no_memory_with_any_number_of_keys(void **state)
 	assert_non_null(held);
 	fixture_open(&f, &(wq_options){.seed = seed});
 	for (size_t n = 0; n < most; n++) {
-		int64_t calls = 0;
-		size_t tries = 0;
-
-		do
-			calls = calls_of_cycles(&f, "a key of twenty byte", 20);
-		while (calls != 0 && tries++ < 8 + n / 500);
-
+		size_t tries = 8 + n / 500;
+		int64_t calls = calls_in_the_end(&f, "a key of twenty byte", 20, tries);
 		int len = snprintf(key, sizeof key, "ns-%03zu/pod-%09zu", n % 1000, n);
 
 		if (calls != 0)
-			fail_msg(
-			    "with %zu keys, %zu times three cycles asked the allocator, now %d "
-			    "times",
-			    n, tries, (int)calls);
+			fail_msg("with %zu keys, %zu times three cycles asked the allocator, now "
+			         "%d times",
+			         n, tries, (int)calls);
 		IS(wq_add(f.q, key, (size_t)len), WQ_QUEUED);
 		IS(wq_try_get(f.q, &held[n]), WQ_OK);
 	}
@@ -184,7 +188,10 @@ static void a_cycle_takes_no_memory_with_any_number_of_keys(void **state)
 	free(held);
 }
 
-/* Of each length, with a few others of that length beside it. */
+/*
+ * Of each length, with a few others of that length beside it. A queue with a lane has
+ * finished keys in its table, up to some number: that may make it grow once.
+ */
 static void a_cycle_takes_no_memory_with_any_length(void **state)
 {
 	static char key[WQ_KEY_MAX];
@@ -196,7 +203,7 @@ static void a_cycle_takes_no_memory_with_any_length(void **state)
 		wq_item others[9];
 
 		for (uint32_t n = 0; n < LENGTH(others); n++) {
-			int64_t calls = calls_of_cycles(&f, key, len);
+			int64_t calls = calls_in_the_end(&f, key, len, 8);
 
 			if (calls != 0)
 				fail_msg("with %u keys of %zu bytes, three cycles asked the "

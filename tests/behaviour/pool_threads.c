@@ -442,6 +442,32 @@ static void bad_options(void **state)
 	rig_close(&r);
 }
 
+/* The clock's answer is passed on, and nothing is left of the pool. */
+static void a_clock_that_refuses_to_be_watched(void **state)
+{
+	struct own_clock own = {.now_ns = 0};
+	wq_clock clock = own_clock(&own, true);
+	const wq_pool_options o = {.workers = 1, .handler = rig_handler, .paused = 1};
+	wq_pool *p = NULL;
+	struct memory mem;
+	wq *q;
+
+	(void)state;
+	memory_init(&mem);
+
+	wq_allocator a = memory_allocator(&mem);
+
+	IS(wq_new(&q, &(wq_options){.clock = &clock, .allocator = &a}), WQ_OK);
+	own.answer = WQ_EBUSY;
+	IS(wq_pool_start(&p, q, &o), WQ_EBUSY);
+	assert_null(p);
+	IS(own.ons, 2); /* the queue's and the pool's */
+	IS(own.offs, 0);
+	own.answer = WQ_OK;
+	IS(wq_free(q), 0);
+	memory_balanced(&mem);
+}
+
 static void bad_arguments(void **state)
 {
 	struct rig r;
@@ -489,6 +515,7 @@ int main(void)
 	    cmocka_unit_test(resize_without_threads),
 	    cmocka_unit_test(each_allocation_of_a_start_fails),
 	    cmocka_unit_test(resize_without_memory),
+	    cmocka_unit_test(a_clock_that_refuses_to_be_watched),
 	    cmocka_unit_test(bad_options),
 	    cmocka_unit_test(bad_arguments),
 	};

@@ -343,6 +343,29 @@ static void one_timer_to_and_fro_asks_for_little(void **state)
 	}
 }
 
+/* What is kept ready for the next firing of a periodic timer goes with it. */
+static void periodic_timers_to_and_fro(void **state)
+{
+	static const int64_t periods[] = {1, WQ_SECOND};
+
+	(void)state;
+	for (size_t i = 0; i < LENGTH(periods); i++) {
+		int64_t bytes = 0;
+
+		wheel_open(0, NULL);
+		for (int n = 0; n < 20000; n++) {
+			wq_timer_id id;
+
+			IS(wq_wheel_every(w, periods[i], note, tag(1), &id), WQ_OK);
+			IS(wq_wheel_cancel(w, id), WQ_OK);
+			if (n == 10000)
+				bytes = mem.peak;
+		}
+		IS(mem.peak, bytes);
+		wheel_close(0);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -353,6 +376,7 @@ int main(void)
 	    cmocka_unit_test(firing_and_cancelling_need_no_memory),
 	    cmocka_unit_test(a_burst_gives_its_memory_back),
 	    cmocka_unit_test(one_timer_to_and_fro_asks_for_little),
+	    cmocka_unit_test(periodic_timers_to_and_fro),
 	};
 
 	return cmocka_run_group_tests_name("wheel memory", tests, NULL, NULL);

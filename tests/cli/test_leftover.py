@@ -145,13 +145,14 @@ class State(Served):
         self.assertIn("12 given = 0 merged + 8 refused + 4 to do", text)
 
     def test_numbers_without_end(self):
-        (self.dir / "left").write_bytes(HEAD + b"\n@0.%s\t%s\ta\n@%s\t0\tlate\n" % (b"9" * 20, b"9" * 20, b"9" * 20))
-        self.restart("--leftover=left", n=2, command=("sh", "-c", "echo {#} >attempt"))
+        (self.dir / "left").write_bytes(HEAD + b"\n@0.%s\t%s\ta\n@%s\t0\tlate\n@%s.9\t0\tlater\n" % ((b"9" * 20,) * 4))
+        self.restart("--leftover=left", n=3, command=("sh", "-c", "echo {#} >attempt"))
         self.until(lambda: self.lines("attempt") == [str(0x7fffff + 1)], "the attempt")
-        self.assertEqual([k["state"] for k in self.ls()], ["waiting"])
+        self.assertEqual([k["state"] for k in self.ls()], ["waiting", "waiting"])
         self.stop()
-        (key, due, _), = self.records()
-        self.assertTrue(key == b"late" and due > 9e9, due)
+        records = self.records()
+        self.assertEqual(sorted(key for key, _, _ in records), [b"late", b"later"])
+        self.assertGreater(min(due for _, due, _ in records), 9e9)
 
     def test_what_was_not_read(self):
         """Keys that the run did not even take keep what the file said of them."""
@@ -162,6 +163,17 @@ class State(Served):
             self.stop()
             self.assertEqual(sorted((failures, key) for key, due, failures in self.records() if abs(due - 2 ** 33) < 1),
                              [(i, b"k%d" % i) for i in range(50)])
+
+    def test_latest_times_that_were_not_read(self):
+        """With a fraction, too, a number that is too large is a time that does not come."""
+        keys = [b"late", b"later", b"latest"]
+        (self.dir / "left").write_bytes(HEAD + b"\n" + b"".join(b"@%s.9\t0\t%s\n" % (b"9" * 20, k) for k in keys))
+        self.restart("--leftover=left", "--max-queue=1")
+        self.until(lambda: self.status()["waiting"] == 1, "the key that was taken")
+        self.stop()
+        records = self.records()
+        self.assertEqual(sorted(key for key, _, _ in records), keys)
+        self.assertGreater(min(due for _, due, _ in records), 9e9)
 
     def test_given_again_meanwhile(self):
         """An add ends the wait, as with any key that waits; the failures stay."""

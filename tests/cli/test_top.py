@@ -112,6 +112,16 @@ class Top(Served):
         s.type(b"q")
         self.assertEqual(s.end(), 0)
 
+    def test_failures_are_the_keys_own(self):
+        """Not of one that failed before it, and was done at last."""
+        self.serve("-j1", "--backoff=1ms",
+                   command=("sh", "-c", "case $1 in third) [ {#} = 3 ];; *) exit 100;; esac", "sh"))
+        self.ask("add", "third")
+        self.until_status(done=1, failed=2)
+        self.ask("add", "dead")
+        self.until_status(dead=1)
+        self.assertRegex(self.ask("top"), r"dead +\S+ +1  dead\n")
+
     def test_live(self):
         self.serve()
         s = Screen(self, "--interval", "1ms")

@@ -149,12 +149,13 @@ class Prompt(Terminal):
         (self.dir / "keys").write_text("a\n")
         program, rig.program = rig.program, str(self.dir / "session")
         try:
-            p = self.open(ASK, stdin=None)
+            p = self.open("echo $$ >pid; " + ASK, stdin=None)
         finally:
             rig.program = program
         self.see("password: $")
-        self.until(lambda: self.foreground() != p.pid, "the command in the foreground")
-        self.until(lambda: (self.press(b"\x1a"), self.look(), "suspended" in self.screen.lines)[-1], "the stop")
+        self.until(lambda: self.lines("pid") == [str(self.foreground())], "the command in the foreground")
+        self.press(b"\x1a")
+        self.until(lambda: self.look() and "suspended" in self.screen.lines, "the stop")
         self.assertEqual(self.foreground(), p.pid)
         self.press(b"go\n")
         self.until(lambda: self.look() and self.foreground() != p.pid, "another in the foreground")
@@ -211,6 +212,14 @@ class Stopped(Case):
         self.assertEqual(self.lines("pid"), [pid])
         os.killpg(int(pid), signal.SIGCONT)
         p.stdin.close()
+        self.assertEqual((p.stdout.read(), p.stderr.read(), p.wait()), (b"went on\n", b"", 0))
+
+    def test_several_keys(self):
+        (self.dir / "keys").write_text("a\nb\nc\n")
+        p = self.start("run", "-n3", "-a", "keys", "--", "sh", "-c", "kill -STOP $$; echo went on", "sh")
+        said = p.stderr.readline().decode()
+        self.assertRegex(said, r"^wq: a and 2 more: the command was stopped by signal 19 ")
+        os.killpg(int(said.split("-CONT -")[1]), signal.SIGCONT)
         self.assertEqual((p.stdout.read(), p.stderr.read(), p.wait()), (b"went on\n", b"", 0))
 
     def test_once(self):

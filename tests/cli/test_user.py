@@ -199,6 +199,20 @@ class Files(Case):
         self.assertEqual(sorted(data + printed), keys)
         self.assertTrue(printed[0].startswith(part))
 
+    def test_dead_that_are_read_late(self):
+        """None is lost, be they more than would be kept of a file that takes none."""
+        fd, _ = self.reader()
+        keys = [f"{i:02}" + "x" * 60000 for i in range(30)]
+        p = self.start("run", "-q", "--dead", "pipe", "--log=log", "--", "sh", "-c", "exit 100",
+                       stderr=subprocess.DEVNULL)
+        self.give(p, *keys)
+        self.until(lambda: len(self.lines("log")) == len(keys), "the last death")
+        p.stdin.close()
+        os.set_blocking(fd, True)
+        with open(os.dup(fd), encoding="ascii") as pipe:
+            self.assertEqual(sorted(pipe.read().split()), keys)
+        self.assertEqual(p.wait(), 123)
+
     def test_part_of_a_dead_key(self):
         """Another reader gets the whole of it, after what was left in the pipe."""
         fd, room = self.reader()

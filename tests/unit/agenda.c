@@ -214,9 +214,35 @@ static void buckets_that_were_swept_and_emptied(void **state)
 	a_bucket_that_was_swept(false);
 }
 
+/*
+ * A crowded bucket of one instant has chunks ahead of its last reference. A sweep that stops
+ * among them, when all references are gone, leaves a bucket that is empty for a pop.
+ */
+static void a_sweep_that_stops_behind_the_last_one(void **state)
+{
+	const int64_t due = INT64_C(1) << 30;
+	struct bench b;
+
+	(void)state;
+	for (uint64_t n = 2000; n < 12000; n += 397) {
+		bench_open(&b, 0, 18, 6);
+		for (uint64_t i = 0; i < n; i++)
+			insert(&b, 0, due);
+		for (uint64_t i = 0; i < n; i++)
+			insert(&b, 0, due << 10);
+		/* The first bucket is swept first. */
+		for (uint64_t what = 1; b.a.n > n; what++)
+			kill_ref(&b, what);
+		IS(pop(&b, due, SIZE_MAX), WQ__AGENDA_NONE);
+		insert(&b, 0, due);
+		check_first(&b);
+		bench_finish(&b);
+	}
+}
+
 /* ---- equal times ---------------------------------------------------------------- */
 
-/* They come in while their time is far, near, nearer and past, so on every level and in the heap. */
+/* They come in while their time is far, near, nearer and past: on every level, in the heap. */
 static void equal_times_keep_their_order_across_cascades(void **state)
 {
 	const int64_t due = (INT64_C(1) << 50) + 12345;
@@ -232,7 +258,7 @@ static void equal_times_keep_their_order_across_cascades(void **state)
 
 				for (size_t i = 0; i < each; i++) {
 					insert(&b, now, due);
-					/* others, which make the wheel turn and its buckets crowded */
+					/* others: the wheel turns, its buckets are crowded */
 					insert(&b, now, due + (int64_t)rng_below(&rng, 3) - 1);
 					insert(&b, now, now);
 				}
@@ -467,6 +493,7 @@ int main(int argc, char **argv)
 	    cmocka_unit_test(levels_cover_all_of_time),
 	    cmocka_unit_test(a_search_is_bounded),
 	    cmocka_unit_test(buckets_that_were_swept_and_emptied),
+	    cmocka_unit_test(a_sweep_that_stops_behind_the_last_one),
 	    cmocka_unit_test(equal_times_keep_their_order_across_cascades),
 	    cmocka_unit_test(every_budget),
 	    cmocka_unit_test(a_budget_bounds_what_is_moved),

@@ -11,7 +11,7 @@ static void no_memory_from_now_on(struct bench *b)
 
 /* ---- dead references ---------------------------------------------------------------- */
 
-/* See the end of agenda.c: so many dead ones are left alone, and a round of a sweep takes a while. */
+/* See agenda_dead.c: so many dead ones are left alone, and a round of a sweep takes a while. */
 enum { OVER_MAX = 512 };
 
 enum spread { ONE_BUCKET, ONE_NANOSECOND, SECONDS, ALL_LEVELS, PAST, SPREADS };

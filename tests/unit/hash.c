@@ -7,7 +7,7 @@ enum { LONGEST = 300 };
 
 static uint64_t seed;
 
-/* The hash of a copy that has nothing around it: reading beyond it is an error for the sanitizer. */
+/* The hash of a copy that has nothing around it: the sanitizer sees whoever reads beyond it. */
 static uint64_t hash_exact(const wq__hash_key *k, const unsigned char *key, size_t len)
 {
 	unsigned char *copy = malloc(len ? len : 1);

@@ -24,6 +24,7 @@ long __wrap_syscall(long number, ...);
 
 static _Atomic int nregistered, nbarriers; /* calls of membarrier(2) */
 static _Atomic int nwoken, most_woken;     /* by futex wake-ups; by one of them */
+static _Thread_local bool woken_instead;   /* this thread's next sleep ends at once */
 
 long __wrap_syscall(long number, ...)
 {
@@ -38,6 +39,10 @@ long __wrap_syscall(long number, ...)
 		atomic_fetch_add(&nbarriers, 1);
 		if ((int)arg[0] == MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED)
 			atomic_fetch_add(&nregistered, 1);
+	}
+	if (number == SYS_futex && (int)arg[1] == FUTEX_WAIT_BITSET_PRIVATE && woken_instead) {
+		woken_instead = false;
+		return 0;
 	}
 
 	long rc = __real_syscall(number, arg[0], arg[1], arg[2], arg[3], arg[4], arg[5]);
@@ -289,6 +294,40 @@ static void who_has_passed_it_may_stay_away_for_long(void **state)
 	actor_join(&a);
 }
 
+static int64_t come_back_woken_instead(void *arg)
+{
+	woken_instead = true;
+	come_back(arg);
+	return woken_instead;
+}
+
+/*
+ * A release has cleared SLEEPERS and is about to wake one. Meanwhile the lock is taken, and
+ * given; and who gave it sleeps, has the higher priority, and is woken instead of the one
+ * that may take it. It passes the wake-up on.
+ */
+static void who_has_passed_it_passes_a_wake_up_on(void **state)
+{
+	struct shared s = {.counter = 0};
+	struct absent absent = {.s = &s};
+	struct actor a, b;
+
+	(void)state;
+	wq__lock_init(&s.lock);
+	wq__lock_acquire(&s.lock);
+	actor_start(&a, acquire_and_release, &s);
+	actor_blocks(&a);
+	atomic_fetch_and(s.lock.place, ~(WQ__SLEEPERS | WQ__BARRIER));
+	absent.passed = wq__lock_pass(&s.lock);
+	assert_true(absent.passed.given);
+	alarm(60); /* in case nobody wakes anybody */
+	actor_start(&b, come_back_woken_instead, &absent);
+	IS(actor_join(&b), 0);
+	actor_join(&a);
+	alarm(0);
+	IS(s.counter, 2);
+}
+
 /* One that is owned is passed by ending that. */
 static void lock_of_an_owner_is_passed(void **state)
 {
@@ -351,7 +390,7 @@ static void one_barrier_for_all_sleepers(void **state)
 	}
 }
 
-/* Threads that wait for two locks at one place: nobody is left asleep beside a lock that is free. */
+/* Threads wait for two locks at one place: nobody is left asleep beside a lock that is free. */
 static void locks_at_one_place_wake_each_other(void **state)
 {
 	static _Alignas(64) struct {
@@ -372,7 +411,7 @@ static void locks_at_one_place_wake_each_other(void **state)
 			actor_start(&a[i], acquire_and_release, &two[i % 2].s);
 		for (int i = 0; i < SLEEPERS; i++)
 			actor_blocks(&a[i]);
-		/* The second one stays held: its sleepers must not take the wake-up of the first. */
+		/* The second one stays held: its sleepers do not take the wake-up of the first. */
 		wq__lock_release(&two[0].s.lock);
 		for (int i = 0; i < SLEEPERS; i += 2)
 			actor_join(&a[i]);
@@ -414,7 +453,7 @@ static void lock_is_not_taken_twice(void **state)
 	IS(take_twice(wq__lock_init_own), SIGABRT);
 }
 
-/* With two copies of the library, one may use a lock that the other has made: its lot is the lock's. */
+/* Of two copies of the library, one may use a lock that the other made: the lot is the lock's. */
 static void lock_sleeps_in_its_own_lot(void **state)
 {
 	static _Atomic uint64_t other_lot;
@@ -530,6 +569,7 @@ int main(void)
 	    cmocka_unit_test(two_that_pass_it_take_turns),
 	    cmocka_unit_test(who_has_passed_it_is_not_waited_for),
 	    cmocka_unit_test(who_has_passed_it_may_stay_away_for_long),
+	    cmocka_unit_test(who_has_passed_it_passes_a_wake_up_on),
 	    cmocka_unit_test(lock_of_an_owner_is_passed),
 	    cmocka_unit_test(one_barrier_for_all_sleepers),
 	    cmocka_unit_test(locks_at_one_place_wake_each_other),

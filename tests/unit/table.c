@@ -447,7 +447,7 @@ static void grows_and_shrinks_to_almost_nothing(void **state)
 	print_message("%d slots: %.1f bytes each (at most %.1f), %u sizes, moved %u, %lld calls\n",
 	              N, (double)b.mem.bytes / N, (double)most / 100, b.table.nmoves,
 	              b.table.moved_max, (long long)calls);
-	/* No call does work that grows with the table: it moves few slots, takes few pieces of memory. */
+	/* No call does work that grows with the table: few slots move, few allocations. */
 	assert_true(b.table.moved_max <= MOVED_MAX);
 	assert_true(calls <= 8);
 	assert_true(most <= 2200);
@@ -471,6 +471,26 @@ static void grows_and_shrinks_to_almost_nothing(void **state)
 	assert_int_equal(insert(&b.table, UINT64_C(5) << 32 | 6), 0);
 	assert_true(holds(&b.table, UINT64_C(5) << 32 | 6));
 	free(slots);
+	bench_close(&b);
+}
+
+/*
+ * All behind the last home, and while the table moves to it, still more: there is room for
+ * those, too. As many homes as this have more of them than a segment has slots.
+ */
+static void a_chain_goes_on_while_the_table_moves(void **state)
+{
+	enum { HOMES = 4500 };
+	uint32_t id = 1;
+	struct bench b;
+
+	(void)state;
+	bench_open(&b);
+	while (b.table.edge == UINT32_MAX || b.table.now.nhomes < HOMES * 5 / 4)
+		assert_int_equal(wq__table_push_in(&b.table, slot_of(UINT32_MAX, id++)), 0);
+	while (b.table.edge != UINT32_MAX)
+		assert_int_equal(wq__table_push_in(&b.table, slot_of(UINT32_MAX, id++)), 0);
+	check_table(&b.table);
 	bench_close(&b);
 }
 
@@ -585,6 +605,7 @@ int main(int argc, char **argv)
 	    cmocka_unit_test(walks_while_the_table_moves),
 	    cmocka_unit_test(starts_small),
 	    cmocka_unit_test(grows_and_shrinks_to_almost_nothing),
+	    cmocka_unit_test(a_chain_goes_on_while_the_table_moves),
 	    cmocka_unit_test(out_of_memory_changes_nothing),
 	    cmocka_unit_test(removals_need_no_memory),
 	};

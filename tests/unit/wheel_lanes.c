@@ -137,7 +137,7 @@ static void a_crowd_gives_its_memory_back(void **state)
 	memory_balanced(&mem);
 }
 
-/* Timers of one tick are in few segments: their own, one that was begun before, and one that is begun. */
+/* Timers of one tick are in few segments: their own, one begun before, and one that is begun. */
 static void what_fires_together_lies_together(void **state)
 {
 	enum { TICKS = 16, EACH = N / TICKS };
