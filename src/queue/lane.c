@@ -296,7 +296,8 @@ static void poll(struct wq__lane *l, uint32_t place, uint32_t pauses)
 		uint64_t word =
 		    atomic_load_explicit(&l->line[place % WQ__LINE], memory_order_relaxed);
 
-		if ((uint32_t)(word >> 32) == place + 1 ||
+		/* That one, or one that came since. */
+		if ((word && (int32_t)((uint32_t)(word >> 32) - (place + 1)) >= 0) ||
 		    atomic_load_explicit(&l->come, memory_order_relaxed))
 			return;
 		WQ__PAUSE();
