@@ -93,6 +93,7 @@ class Wrong(Case):
         name = "expected a name of 1 to 255 bytes of UTF-8"
         self.run_wrong(f"--name : {name}", "--name=")
         self.run_wrong(f"--name {'x' * 200}...: {name}", "--name=" + "x" * 256)
+        self.assertEqual(self.wq("run", "--name=" + "x" * 255, "--", "true").returncode, 0)
         self.run_wrong(f"--name a\\xff: {name}", b"--name=a\xff")
         # It is shown as it is.
         for c in (*range(1, 32), 127):

@@ -212,6 +212,17 @@ class Run(unittest.TestCase):
         self.assertIn("1 mutants: 1 killed, 0 survived (0 explained)", p.stdout)
         self.assertEqual(self.mutate("--one", "nothing").returncode, 1)
 
+    def test_sample(self):
+        """Of a seed; what is added elsewhere stands between the others, and moves none of them."""
+        def listed(seed):
+            return [line for line in self.mutate("--list", "--seed", seed).stdout.splitlines() if "toy.c" in line]
+        one, two = listed("1"), listed("2")
+        self.assertEqual(sorted(one), sorted(two))
+        self.assertNotEqual(one, two)
+        (self.dir / "src/base/another.c").write_text("int twice(int a)\n{\n\treturn 2 * a;\n}\n")
+        self.assertIn("another.c", self.mutate("--list").stdout)
+        self.assertEqual((listed("1"), listed("2")), (one, two))
+
     def test_red_without_a_mutant(self):
         (self.dir / "test.c").write_text("int main(void) { return 1; }\n")
         p = subprocess.run([sys.executable, HERE.parent.parent / "scripts" / "mutate", "--root", self.dir],

@@ -295,7 +295,7 @@ static int own_watch(void *ctx, void (*changed)(void *arg), void *arg, int on)
 
 	(void)changed;
 	(void)arg;
-	own->ons += on != 0;
+	own->ons += on == 1;
 	own->offs += on == 0;
 	return own->answer;
 }
