@@ -6,15 +6,15 @@
 enum {
 	ALONE = 8, /* so many segments before they come in blocks */
 	ROOM = 32, /* a segment with fewer free places is not searched for them */
-	WORD_BYTES = WQ__SEGMENT * sizeof(uint32_t),
-	RECORD_BYTES = WQ__SEGMENT * sizeof(struct wq__record),
+	WORD_BYTES = WQ__SHELF * sizeof(uint32_t),
+	RECORD_BYTES = WQ__SHELF * sizeof(struct wq__record),
 };
 
 #ifndef WQ__MANY
 #define WQ__MANY (1u << 17) /* so many timers before places are chosen by time */
 #endif
 
-static const struct wq__lane no_lane = {.number = WQ__NOWHERE, .at = WQ__SEGMENT};
+static const struct wq__shelf no_lane = {.number = WQ__NOWHERE, .at = WQ__SHELF};
 
 static void room_link(wq__places *p, uint32_t number)
 {
@@ -84,7 +84,7 @@ static bool places_new(wq__places *p, uint32_t number)
 	s->word_id = s->record_id = 0;
 	if (number < ALONE) {
 		s->word = wq__alloc(p->allocator, WORD_BYTES + RECORD_BYTES, 64);
-		s->record = s->word ? (struct wq__record *)(s->word + WQ__SEGMENT) : NULL;
+		s->record = s->word ? (struct wq__record *)(s->word + WQ__SHELF) : NULL;
 		return s->word;
 	}
 	s->record = wq__slab_alloc(p->slab, RECORD_BYTES, &s->record_id);
@@ -114,7 +114,7 @@ static bool segment_new(wq__places *p)
 
 	uint32_t *word = p->segments[number].word, count = p->segments[number].count;
 
-	for (uint32_t i = 0; i < WQ__SEGMENT; i++)
+	for (uint32_t i = 0; i < WQ__SHELF; i++)
 		word[i] = count;
 	p->nholes--;
 	room_link(p, number);
@@ -127,7 +127,7 @@ static void segment_free(wq__places *p, uint32_t number)
 	struct wq__segment *s = &p->segments[number];
 	uint32_t newest = 0;
 
-	for (uint32_t i = 0; i < WQ__SEGMENT; i++)
+	for (uint32_t i = 0; i < WQ__SHELF; i++)
 		newest = s->word[i] > newest ? s->word[i] : newest;
 	s->count = newest;
 	if (s->has_room)
@@ -138,15 +138,15 @@ static void segment_free(wq__places *p, uint32_t number)
 
 static int nfree(const struct wq__segment *s)
 {
-	return WQ__SEGMENT - s->used - s->worn;
+	return WQ__SHELF - s->used - s->worn;
 }
 
-/* Of a lane's segment. */
+/* Of a shelf's segment. */
 static void count_used(struct wq__segment *s)
 {
 	uint32_t used = 0;
 
-	for (uint32_t i = 0; i < WQ__SEGMENT; i++)
+	for (uint32_t i = 0; i < WQ__SHELF; i++)
 		used += s->word[i] & WQ__USED;
 	s->used = (int16_t)used;
 }
@@ -154,12 +154,12 @@ static void count_used(struct wq__segment *s)
 /* When so few timers are left, it has ROOM again. */
 static int16_t thin(const struct wq__segment *s)
 {
-	int few = WQ__SEGMENT - ROOM - s->worn;
+	int few = WQ__SHELF - ROOM - s->worn;
 
 	return (int16_t)(few > 0 ? few : 0);
 }
 
-/* What is left of a segment that is no lane's? */
+/* What is left of a segment that is no shelf's? */
 static void settle(wq__places *p, uint32_t number)
 {
 	struct wq__segment *s = &p->segments[number];
@@ -174,59 +174,60 @@ static void settle(wq__places *p, uint32_t number)
 }
 
 /*
- * Timers have gone from a segment that is no lane's. A lane's stays, or who adds and
+ * Timers have gone from a segment that is no shelf's. A shelf's stays, or who adds and
  * cancels one timer would make and free it over and over.
  */
 wq__cold void wq__places_thinned(wq__places *p, uint32_t number)
 {
 	settle(p, number);
-	if (!p->lanes || p->n >= WQ__MANY / 2)
+	if (!p->shelves || p->n >= WQ__MANY / 2)
 		return;
-	/* Few timers are left: one lane is enough. */
-	p->lanes = false;
-	for (struct wq__lane *lane = p->lane + 1; lane < p->lane + WQ__AGENDA_SLOTS; lane++) {
-		if (lane->number == WQ__NOWHERE)
+	/* Few timers are left: one shelf is enough. */
+	p->shelves = false;
+	for (struct wq__shelf *shelf = p->shelf + 1; shelf < p->shelf + WQ__AGENDA_SLOTS; shelf++) {
+		if (shelf->number == WQ__NOWHERE)
 			continue;
-		count_used(&p->segments[lane->number]);
-		settle(p, lane->number);
-		*lane = no_lane;
+		count_used(&p->segments[shelf->number]);
+		settle(p, shelf->number);
+		*shelf = no_lane;
 	}
 }
 
 /* At the end of its segment: on to another, or through it again. False: no memory. */
-static wq__cold bool lane_next(wq__places *p, struct wq__lane *lane)
+static wq__cold bool lane_next(wq__places *p, struct wq__shelf *shelf)
 {
-	uint32_t old = lane->number;
+	uint32_t old = shelf->number;
 	int here = 0;
 
 	if (old != WQ__NOWHERE) {
 		count_used(&p->segments[old]);
 		here = nfree(&p->segments[old]);
 	}
-	lane->at = 0;
+	shelf->at = 0;
 	if (here >= ROOM || (p->room == WQ__NOWHERE && !segment_new(p) && here > 0))
 		return true;
-	*lane = no_lane;
+	*shelf = no_lane;
 	if (p->room != WQ__NOWHERE) {
 		struct wq__segment *s = &p->segments[p->room];
 
-		*lane = (struct wq__lane){.word = s->word, .record = s->record, .number = p->room};
+		*shelf =
+		    (struct wq__shelf){.word = s->word, .record = s->record, .number = p->room};
 		s->alert = INT16_MIN;
 		room_unlink(p, p->room);
 	}
 	if (old != WQ__NOWHERE)
 		settle(p, old);
-	return lane->number != WQ__NOWHERE;
+	return shelf->number != WQ__NOWHERE;
 }
 
-bool wq__place_find(wq__places *p, struct wq__lane *lane)
+bool wq__place_find(wq__places *p, struct wq__shelf *shelf)
 {
-	p->lanes |= p->n >= WQ__MANY;
+	p->shelves |= p->n >= WQ__MANY;
 	for (;;) {
-		for (; lane->at < WQ__SEGMENT; lane->at++)
-			if (wq__place_is_free(lane->word[lane->at]))
+		for (; shelf->at < WQ__SHELF; shelf->at++)
+			if (wq__place_is_free(shelf->word[shelf->at]))
 				return true;
-		if (!lane_next(p, lane))
+		if (!lane_next(p, shelf))
 			return false;
 	}
 }
@@ -238,7 +239,7 @@ void wq__places_init(wq__places *p, wq__slab *slab, const wq_allocator *allocato
 	p->allocator = allocator;
 	p->room = WQ__NOWHERE;
 	for (uint32_t i = 0; i < WQ__AGENDA_SLOTS; i++)
-		p->lane[i] = no_lane;
+		p->shelf[i] = no_lane;
 }
 
 void wq__places_release(wq__places *p)

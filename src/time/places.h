@@ -7,9 +7,9 @@
  * is free: cancelling, and finding out that a reference is dead, touch the word and
  * its segment's count, and nothing else.
  *
- * Places stand in segments. A lane takes the free places of one segment for new
+ * Places stand in segments. A shelf takes the free places of one segment for new
  * timers, from front to back, then those of another that has at least ROOM of them.
- * There is one lane, and with MANY timers one for each bucket of a level of the
+ * There is one shelf, and with MANY timers one for each bucket of a level of the
  * agenda: timers that fire one after another then lie together, in as many cache
  * lines and pages as they fill, wherever else the others are.
  *
@@ -31,7 +31,7 @@
 #include "base/slab.h"
 #include "time/agenda.h"
 
-enum { WQ__SEGMENT = 512 }; /* places in a segment */
+enum { WQ__SHELF = 512 }; /* places in a segment */
 
 /* The word of a place. */
 #define WQ__USED UINT32_C(1) /* counted by adding it up */
@@ -51,7 +51,7 @@ struct wq__record {
 struct wq__segment {
 	uint32_t *word; /* NULL: given back */
 	struct wq__record *record;
-	int16_t used;  /* timers in it; not counted while it is a lane's */
+	int16_t used;  /* timers in it; not counted while it is a shelf's */
 	int16_t alert; /* wq__places_thinned() looks at it when so few are left */
 	uint16_t worn; /* places whose count is used up */
 	bool has_room; /* it is in the list of those */
@@ -61,11 +61,11 @@ struct wq__segment {
 };
 
 /* Where the places of new timers are taken. */
-struct wq__lane {
+struct wq__shelf {
 	uint32_t *word; /* of its current segment */
 	struct wq__record *record;
 	uint32_t number; /* of that; or WQ__NOWHERE */
-	uint32_t at;     /* the next place in there to look at, or WQ__SEGMENT */
+	uint32_t at;     /* the next place in there to look at, or WQ__SHELF */
 };
 
 typedef struct wq__places {
@@ -74,8 +74,8 @@ typedef struct wq__places {
 	uint32_t nsegments, segments_cap;
 	uint32_t nholes; /* segments that were given back */
 	uint32_t room;   /* the first of the segments with ROOM; or WQ__NOWHERE */
-	bool lanes;      /* all of them are in use, not the first alone */
-	struct wq__lane lane[WQ__AGENDA_SLOTS];
+	bool shelves;    /* all of them are in use, not the first alone */
+	struct wq__shelf shelf[WQ__AGENDA_SLOTS];
 	wq__slab *slab;
 	const wq_allocator *allocator;
 } wq__places;
@@ -84,19 +84,19 @@ void wq__places_init(wq__places *p, wq__slab *slab, const wq_allocator *allocato
 void wq__places_release(wq__places *p);
 
 /* Go on to a free place. False: there is none, and no memory for more. */
-bool wq__place_find(wq__places *p, struct wq__lane *lane);
+bool wq__place_find(wq__places *p, struct wq__shelf *shelf);
 
 /* What wq__place_free() asks for: the segment may go, or have room again. */
 void wq__places_thinned(wq__places *p, uint32_t number);
 
 static inline uint32_t wq__segment_of(uint64_t name)
 {
-	return (uint32_t)(name >> 32) / WQ__SEGMENT;
+	return (uint32_t)(name >> 32) / WQ__SHELF;
 }
 
 static inline uint32_t wq__place_of(uint64_t name)
 {
-	return (uint32_t)(name >> 32) % WQ__SEGMENT;
+	return (uint32_t)(name >> 32) % WQ__SHELF;
 }
 
 static inline struct wq__record *wq__record_of(const wq__places *p, uint64_t name)
@@ -132,28 +132,28 @@ static inline bool wq__place_is_free(uint32_t word)
 }
 
 /* Where the place of a timer in this bucket should be; NULL: it is not known. */
-static inline struct wq__lane *wq__lane_of(wq__places *p, const struct wq__bucket *b,
-                                           int64_t due_ns)
+static inline struct wq__shelf *wq__shelf_of(wq__places *p, const struct wq__bucket *b,
+                                             int64_t due_ns)
 {
-	return &p->lane[p->lanes && b ? wq__bucket_lane(b, due_ns) : 0];
+	return &p->shelf[p->shelves && b ? wq__bucket_lane(b, due_ns) : 0];
 }
 
-/* Is the lane at a free place? */
-static inline bool wq__place_ready(const struct wq__lane *lane)
+/* Is the shelf at a free place? */
+static inline bool wq__place_ready(const struct wq__shelf *shelf)
 {
-	return lane->at < WQ__SEGMENT && wq__place_is_free(lane->word[lane->at]);
+	return shelf->at < WQ__SHELF && wq__place_is_free(shelf->word[shelf->at]);
 }
 
-/* A name for what stands in the record. The lane is at a free place. */
-static inline wq_timer_id wq__place_take(wq__places *p, struct wq__lane *lane, struct wq__record r,
-                                         uint32_t flags)
+/* A name for what stands in the record. The shelf is at a free place. */
+static inline wq_timer_id wq__place_take(wq__places *p, struct wq__shelf *shelf,
+                                         struct wq__record r, uint32_t flags)
 {
-	uint32_t at = lane->at++, word = lane->word[at] | flags;
+	uint32_t at = shelf->at++, word = shelf->word[at] | flags;
 
 	p->n++;
-	lane->record[at] = r;
-	lane->word[at] = word;
-	return (uint64_t)(lane->number * WQ__SEGMENT + at) << 32 | word;
+	shelf->record[at] = r;
+	shelf->word[at] = word;
+	return (uint64_t)(shelf->number * WQ__SHELF + at) << 32 | word;
 }
 
 /* Its id and its reference are stale from now on. True: its segment has wq__places_thinned. */

@@ -133,15 +133,15 @@ int64_t wq_wheel_free(wq_wheel *w)
 
 static int make(wq_wheel *w, int64_t due_ns, struct wq__record r, uint32_t flags, wq_timer_id *id)
 {
-	struct wq__lane *lane =
-	    wq__lane_of(&w->places, wq__agenda_begun(&w->agenda, w->now_ns, due_ns), due_ns);
+	struct wq__shelf *shelf =
+	    wq__shelf_of(&w->places, wq__agenda_begun(&w->agenda, w->now_ns, due_ns), due_ns);
 	wq_timer_id made;
 
 	if (w->stopped)
 		return WQ_ESHUTDOWN;
-	if (!wq__place_ready(lane) && !wq__place_find(&w->places, lane))
+	if (!wq__place_ready(shelf) && !wq__place_find(&w->places, shelf))
 		return WQ_ENOMEM;
-	made = wq__place_take(&w->places, lane, r, flags);
+	made = wq__place_take(&w->places, shelf, r, flags);
 	/* One that never fires needs no reference. */
 	if (due_ns != WQ_NEVER &&
 	    wq__agenda_insert(&w->agenda, w->now_ns, (wq__ref){.due_ns = due_ns, .what = made}) <
@@ -208,15 +208,15 @@ static inline int add(wq_wheel *w, int64_t due_ns, wq_timer_fn fn, void *ctx, wq
 {
 	struct wq__bucket *b = wq__agenda_room(&w->agenda, w->now_ns, due_ns);
 	wq__ref ref = {.due_ns = due_ns};
-	struct wq__lane *lane;
+	struct wq__shelf *shelf;
 
 	if (wq__unlikely(!b || !fn || due_ns == WQ_NEVER || w->stopped))
 		return add_any(w, due_ns, fn, ctx, id);
-	lane = wq__lane_of(&w->places, b, due_ns);
-	if (wq__unlikely(!wq__place_ready(lane)))
+	shelf = wq__shelf_of(&w->places, b, due_ns);
+	if (wq__unlikely(!wq__place_ready(shelf)))
 		return add_any(w, due_ns, fn, ctx, id);
 	ref.what =
-	    wq__place_take(&w->places, lane, (struct wq__record){.fn = fn, .ctx = ctx}, WQ__USED);
+	    wq__place_take(&w->places, shelf, (struct wq__record){.fn = fn, .ctx = ctx}, WQ__USED);
 	wq__agenda_put(&w->agenda, b, ref);
 	if (id)
 		*id = ref.what;

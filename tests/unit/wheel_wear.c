@@ -36,7 +36,7 @@ static int compare(const void *x, const void *y)
 /* [H5] One timer at a time, which wears out place after place, segment after segment. */
 static void no_id_comes_twice(void **state)
 {
-	enum { N = 3 * WQ__SEGMENT * USES };
+	enum { N = 3 * WQ__SHELF * USES };
 	wq_timer_id *ids = malloc(N * sizeof *ids);
 	wq_wheel *w;
 
@@ -65,25 +65,25 @@ static void no_id_comes_twice(void **state)
 /* [H5] A segment that is given back again and again counts on. */
 static void segments_wear_out_too(void **state)
 {
-	static wq_timer_id ids[USES + 3][WQ__SEGMENT];
+	static wq_timer_id ids[USES + 3][WQ__SHELF];
 	wq_wheel *w;
 
 	(void)state;
 	IS(wq_wheel_new(&w, 0, NULL), WQ_OK);
-	for (int i = 0; i < WQ__SEGMENT; i++) /* the first one is full and stays */
+	for (int i = 0; i < WQ__SHELF; i++) /* the first one is full and stays */
 		add_at(w, WQ_HOUR);
 	for (int round = 0; round < USES + 3; round++) {
-		for (int i = 0; i < WQ__SEGMENT; i++) {
+		for (int i = 0; i < WQ__SHELF; i++) {
 			ids[round][i] = add_at(w, WQ_SECOND);
 			for (int old = 0; old < round; old++)
 				assert_true(ids[old][i] != ids[round][i]);
 		}
-		for (int i = 0; i < WQ__SEGMENT; i++)
+		for (int i = 0; i < WQ__SHELF; i++)
 			IS(wq_wheel_cancel(w, ids[round][i]), WQ_OK);
 		for (int old = 0; old < round; old++)
 			IS(wq_wheel_cancel(w, ids[old][round]), WQ_ESTALE);
 	}
-	IS(wq_wheel_free(w), WQ__SEGMENT);
+	IS(wq_wheel_free(w), WQ__SHELF);
 }
 
 /* A timer may be moved more often than its place can count: it rests when that timer is gone. */
@@ -113,9 +113,9 @@ static void a_timer_that_outlives_its_count(void **state)
 		IS(wq_wheel_advance(w, now + 10), !ends);
 		IS(wq_wheel_cancel(w, id), WQ_ESTALE);
 		IS(wq_wheel_reschedule(w, id, now + 20), WQ_ESTALE);
-		for (int i = 0; i < WQ__SEGMENT; i++)
+		for (int i = 0; i < WQ__SHELF; i++)
 			assert_true(add_at(w, now + 30) >> 32 != id >> 32);
-		IS(wq_wheel_advance(w, now + 30), WQ__SEGMENT);
+		IS(wq_wheel_advance(w, now + 30), WQ__SHELF);
 		IS(wq_wheel_free(w), 1);
 	}
 }

@@ -47,12 +47,12 @@ static void is_whole(const wq_wheel *w)
 
 	IS(wq_wheel_size(w), live);
 	for (uint32_t i = 0; i < w->places.nsegments; i++)
-		for (uint32_t k = 0; w->places.segments[i].word && k < WQ__SEGMENT; k++)
+		for (uint32_t k = 0; w->places.segments[i].word && k < WQ__SHELF; k++)
 			used += w->places.segments[i].word[k] & WQ__USED;
 	IS(used, live);
 }
 
-/* Up and down through the number from which on there are lanes. */
+/* Up and down through the number from which on there are shelves. */
 static void a_random_tape(void **state)
 {
 	uint64_t rng = 4;
@@ -82,11 +82,11 @@ static void a_random_tape(void **state)
 				add_timer(w, t, now + (int64_t)rng_below(&rng, span));
 			}
 		}
-		opened |= w->places.lanes;
+		opened |= w->places.shelves;
 		now += (int64_t)(span / 2 * rng_below(&rng, 3));
 		last_ns = 0;
 		wq_wheel_advance(w, now);
-		closed |= opened && !w->places.lanes;
+		closed |= opened && !w->places.shelves;
 		for (int i = 0; i < N; i++)
 			assert_true(!timers[i].live || timers[i].due_ns > now);
 		is_whole(w);
@@ -99,7 +99,7 @@ static void a_random_tape(void **state)
 	IS(wq_wheel_free(w), 0);
 }
 
-/* What is left of a crowd: the first lane's segment, and the agenda's own. */
+/* What is left of a crowd: the first shelf's segment, and the agenda's own. */
 static void a_crowd_gives_its_memory_back(void **state)
 {
 	struct memory mem;
@@ -117,7 +117,7 @@ static void a_crowd_gives_its_memory_back(void **state)
 		for (int i = 0; i < N; i++)
 			add_timer(w, &timers[i],
 			          cancels * WQ_HOUR + (int64_t)rng_below(&rng, WQ_MINUTE));
-		assert_true(w->places.lanes);
+		assert_true(w->places.shelves);
 		for (int i = 0; cancels && i < N; i++) {
 			IS(wq_wheel_cancel(w, timers[i].id), WQ_OK);
 			live--;
@@ -125,7 +125,7 @@ static void a_crowd_gives_its_memory_back(void **state)
 		last_ns = 0;
 		wq_wheel_advance(w, (cancels + 1) * WQ_HOUR);
 		IS(live, 0);
-		assert_false(w->places.lanes);
+		assert_false(w->places.shelves);
 
 		uint32_t segments = 0;
 
@@ -141,7 +141,7 @@ static void a_crowd_gives_its_memory_back(void **state)
 static void what_fires_together_lies_together(void **state)
 {
 	enum { TICKS = 16, EACH = N / TICKS };
-	static bool seen[TICKS][N / WQ__SEGMENT + TICKS + 8];
+	static bool seen[TICKS][N / WQ__SHELF + TICKS + 8];
 	uint64_t rng = 8;
 	wq_wheel *w;
 
@@ -154,7 +154,7 @@ static void what_fires_together_lies_together(void **state)
 		add_timer(w, &timers[i],
 		          (int64_t)((TICKS + tick) << TICK_SHIFT |
 		                    rng_below(&rng, 1 << TICK_SHIFT)));
-		if (w->places.lanes && i > N / 4)
+		if (w->places.shelves && i > N / 4)
 			seen[tick][wq__segment_of(timers[i].id)] = true;
 	}
 	for (size_t tick = 0; tick < TICKS; tick++) {
@@ -162,7 +162,7 @@ static void what_fires_together_lies_together(void **state)
 
 		for (size_t i = 0; i < LENGTH(seen[tick]); i++)
 			segments += seen[tick][i];
-		assert_in_range(segments, 1, EACH / WQ__SEGMENT + 2);
+		assert_in_range(segments, 1, EACH / WQ__SHELF + 2);
 	}
 	last_ns = 0;
 	IS(wq_wheel_advance(w, WQ_SECOND), N);
@@ -177,5 +177,5 @@ int main(void)
 	    cmocka_unit_test(what_fires_together_lies_together),
 	};
 
-	return cmocka_run_group_tests_name("wheel lanes", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("wheel shelves", tests, NULL, NULL);
 }
