@@ -362,6 +362,14 @@ class Wait(Served):
         self.assertEqual(self.finish(both), (0, ""))
         self.ask("wait", "a", "b", "never seen")
 
+    def test_a_run_without_keys_sleeps(self):
+        def sleeps():
+            with open(f"/proc/{self.run_.pid}/stat", encoding="ascii") as f:
+                return f.read().rpartition(")")[2].split()[0] == "S"
+        self.serve()
+        self.ask("add", "--wait", "a")
+        self.until(sleeps, "the sleep")
+
     def test_until_the_last_attempt(self):
         """A key that comes again, or waits for its next attempt, is there."""
         for i in (1, 2, 3):
