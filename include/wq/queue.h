@@ -773,7 +773,8 @@ WQ_API int wq_state(wq *q, const void *key, size_t len);
  * one that comes or goes meanwhile, at most once for each life.
  *
  * Returns how many keys were shown (the one that stopped it included), or
- * WQ_EINVAL (q or fn is NULL) or WQ_ENOMEM. Allocates: a buffer.
+ * WQ_EINVAL (q or fn is NULL) or WQ_ENOMEM (there is no memory to copy a key of over
+ * 4,000 bytes). Allocates: a buffer; without memory it copies 8 keys at a time.
  */
 WQ_API int64_t wq_walk(wq *q, wq_walk_fn fn, void *ctx);
 

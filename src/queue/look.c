@@ -9,7 +9,10 @@
 
 #include "queue/memory.h"
 
-enum { LOOK_MAX = 1000 }; /* hashes that a batch passes by, at most */
+enum {
+	LOOK_MAX = 1000, /* hashes that a batch passes by, at most */
+	FEW = 8,         /* keys of a small batch */
+};
 
 int64_t wq__mem_len(void *state)
 {
@@ -53,10 +56,25 @@ struct shown {
 };
 
 struct batch {
-	struct shown key[WQ__HOLD_MAX];
+	struct shown *key;
+	char *bytes;
+	size_t max;  /* keys */
+	size_t room; /* bytes */
 	size_t n;
 	size_t used;
-	char bytes[WQ_KEY_MAX + 1]; /* room for at least one key */
+	bool stuck; /* the next key has no room in an empty one */
+};
+
+/* The memory of a batch: room for at least one key. */
+struct large {
+	struct shown key[WQ__HOLD_MAX];
+	char bytes[WQ_KEY_MAX + 1];
+};
+
+/* For who has no memory left: on the stack, for keys that are not very long. */
+struct small {
+	struct shown key[FEW];
+	char bytes[4096];
 };
 
 static int64_t age_of(const struct wq__entry *e, int64_t now)
@@ -87,7 +105,7 @@ static bool batch_push(const struct wq__memory *m, struct batch *b, struct wq__e
 	if (wq__entry_is_ghost(e) || !wq__entry_public(e) ||
 	    (e->bits & (WQ__REMINDER | WQ__BESIDE)) == (WQ__REMINDER | WQ__BESIDE))
 		return true;
-	if (b->n == wq__per_hold(WQ__HOLD_MAX) || sizeof b->bytes - b->used < len + 1)
+	if (b->n == wq__per_hold(b->max) || b->room - b->used < len + 1)
 		return false;
 	b->key[b->n++] = (struct shown){
 	    .offset = b->used,
@@ -117,6 +135,7 @@ static uint64_t batch_fill(struct wq__memory *m, struct batch *b, uint64_t from,
 	size_t looked = 0;
 
 	b->n = b->used = 0;
+	b->stuck = false;
 	while ((slot = wq__iter_next(&it)) != 0) {
 		if (slot >> 32 != hash) {
 			/* Those that are only remembered are not shown, and may be very many. */
@@ -127,8 +146,10 @@ static uint64_t batch_fill(struct wq__memory *m, struct batch *b, uint64_t from,
 		}
 		if (batch_push(m, b, wq__entry_at(m, (uint32_t)slot), now))
 			continue;
-		if (before == 0)
+		if (before == 0) {
+			b->stuck = b->n == 0;
 			return slot;
+		}
 		b->n = before;
 		return hash << 32;
 	}
@@ -155,29 +176,41 @@ static bool batch_show(const struct batch *b, wq_walk_fn fn, void *ctx, int64_t 
 	return true;
 }
 
-/* The lock is held before and after, and let go of while fn runs. */
+/*
+ * The lock is held before and after, and let go of while fn runs. Without memory the keys are
+ * shown all the same, in small batches: a drain may have to list them because memory is short.
+ */
 int64_t wq__walk_locked(struct wq__memory *m, wq_walk_fn fn, void *ctx)
 {
 	uint64_t from = 0;
 	int64_t now = wq__now(m); /* of all batches: who sorts by age compares them */
 	int64_t shown = 0;
 	bool go_on;
-	struct batch *b = wq__alloc(&m->allocator, sizeof *b, 8);
+	struct large *large = wq__alloc(&m->allocator, sizeof *large, 8);
+	struct small small;
+	struct batch b = {
+	    .key = large ? large->key : small.key,
+	    .bytes = large ? large->bytes : small.bytes,
+	    .max = large ? WQ__HOLD_MAX : FEW,
+	    .room = large ? sizeof large->bytes : sizeof small.bytes,
+	};
 
-	if (!b)
-		return WQ_ENOMEM;
 	m->inside++;
 	do {
 		wq__promote_all(m);
-		from = batch_fill(m, b, from, now);
+		from = batch_fill(m, &b, from, now);
+		if (b.stuck) {
+			shown = WQ_ENOMEM;
+			break;
+		}
 
 		struct wq__whole_passed passed = wq__whole_pass(m);
 
-		go_on = batch_show(b, fn, ctx, &shown) && from != 0;
+		go_on = batch_show(&b, fn, ctx, &shown) && from != 0;
 		wq__whole_retake(m, passed);
 	} while (go_on);
 	m->inside--;
-	wq__free(&m->allocator, b, sizeof *b);
+	wq__free(&m->allocator, large, sizeof *large);
 	return shown;
 }
 

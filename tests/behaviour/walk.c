@@ -422,6 +422,32 @@ static void walk_inside_a_walk(void **state)
 	IS(wq_walk(q, walk_again, q), 600);
 }
 
+static int count_any(void *ctx, const wq_key_info *info)
+{
+	(void)info;
+	++*(int *)ctx;
+	return 0;
+}
+
+/* All keys are shown though there is no memory for it; but for one that is very long. */
+static void walk_without_memory(void **state)
+{
+	struct fixture *f = *state;
+	static char key[WQ_KEY_MAX];
+	int shown = 0;
+
+	for (uint32_t i = 0; i < 1000; i++)
+		IS(add_number(f->q, i), WQ_QUEUED);
+	f->mem.largest = 1;
+	IS(wq_walk(f->q, count_any, &shown), 1000);
+	IS(shown, 1000);
+	f->mem.largest = 0;
+	IS(wq_add(f->q, key, sizeof key), WQ_QUEUED);
+	f->mem.largest = 1;
+	IS(wq_walk(f->q, count_any, &shown), WQ_ENOMEM);
+	f->mem.largest = 0;
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
@@ -434,6 +460,7 @@ int main(int argc, char **argv)
 	    WITH_FIXTURE(walk_over_long_keys),
 	    WITH_FIXTURE(walk_sees_a_key_and_its_reminder_once),
 	    WITH_FIXTURE(walk_inside_a_walk),
+	    WITH_FIXTURE(walk_without_memory),
 	};
 
 	seed = seed_from(argc, argv);

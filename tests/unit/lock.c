@@ -23,6 +23,7 @@ long __real_syscall(long number, ...);
 long __wrap_syscall(long number, ...);
 
 static _Atomic int nregistered, nbarriers; /* calls of membarrier(2) */
+static _Atomic int nasleep;                /* calls that go to sleep */
 static _Atomic int nwoken, most_woken;     /* by futex wake-ups; by one of them */
 static _Thread_local bool woken_instead;   /* this thread's next sleep ends at once */
 
@@ -44,6 +45,9 @@ long __wrap_syscall(long number, ...)
 		woken_instead = false;
 		return 0;
 	}
+
+	if (number == SYS_futex && (int)arg[1] == FUTEX_WAIT_BITSET_PRIVATE)
+		atomic_fetch_add(&nasleep, 1);
 
 	long rc = __real_syscall(number, arg[0], arg[1], arg[2], arg[3], arg[4], arg[5]);
 
@@ -361,8 +365,12 @@ static void sleep_and_wake(struct shared *s, int barriers)
 	wq__lock_acquire(&s->lock);
 	atomic_store(&nwoken, 0);
 	atomic_store(&most_woken, 0);
+	atomic_store(&nasleep, 0);
 	for (int i = 0; i < SLEEPERS; i++)
 		actor_start(&a[i], acquire_and_release, s);
+	/* A sanitizer's runtime may let a thread sleep before it comes to the lock. */
+	while (atomic_load(&nasleep) < SLEEPERS)
+		sched_yield();
 	for (int i = 0; i < SLEEPERS; i++)
 		actor_blocks(&a[i]);
 	IS(atomic_load(&nbarriers) - before, barriers);
