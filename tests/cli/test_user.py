@@ -265,6 +265,9 @@ class Typed(Case):
 class Listens(Served):
     def test_it_says_so(self):
         self.serve()
+        # Who asks may be answered before it is said.
+        self.until(self.said, "what it says")
+        self.until(lambda: self.said().endswith("\n"), "the end of the line")
         self.assertEqual(self.said(), "wq: listens on ./s\n")
 
     def test_quiet(self):

@@ -411,9 +411,9 @@ void sim_call_begin(void)
 
 uint32_t sim_effect(int i)
 {
-	const struct task *t = &tasks[cur];
+	const struct task *t = cur == MAIN ? NULL : &tasks[cur];
 
-	for (int j = 0; cur != MAIN && j < t->nsections; j++) {
+	for (int j = 0; t && j < t->nsections; j++) {
 		if (t->call[j].effect && i-- == 0)
 			return t->call[j].number;
 	}
@@ -594,13 +594,14 @@ void wq__point(void)
 /* A section begins; if nothing has happened in the one before yet, it takes its place. */
 static void section_begins(bool effect)
 {
-	struct task *t = &tasks[cur];
+	struct task *t;
 
 	if (quiet)
 		return;
 	sections++;
 	if (cur == MAIN)
 		return;
+	t = &tasks[cur];
 	if (t->open)
 		t->nsections--;
 	if (t->nsections < MAX_SECTIONS)
@@ -646,9 +647,9 @@ void wq__lock_acquire(wq__lock *l)
 /* Nothing happened in it, and it does not count. */
 void wq__lock_back_out(wq__lock *l)
 {
-	struct task *t = &tasks[cur];
+	struct task *t = cur == MAIN ? NULL : &tasks[cur];
 
-	if (cur != MAIN && !quiet && t->open) {
+	if (t && !quiet && t->open) {
 		t->nsections--;
 		t->last = t->nsections > 0 ? t->call[t->nsections - 1].number : 0;
 		t->first = t->nsections > 0 ? t->call[0].number : 0;
