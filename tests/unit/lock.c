@@ -363,6 +363,8 @@ static void sleep_and_wake(struct shared *s, int barriers)
 	int before = atomic_load(&nbarriers);
 
 	wq__lock_acquire(&s->lock);
+	/* A lock that is gone may have left its name at the place: then the first wake-up is for all. */
+	atomic_fetch_and(s->lock.place, WQ__WAKES);
 	atomic_store(&nwoken, 0);
 	atomic_store(&most_woken, 0);
 	atomic_store(&nasleep, 0);
