@@ -230,11 +230,10 @@ void wq__agenda_trim(wq__agenda *a);
  */
 static inline bool wq__agenda_pop_run(wq__agenda *a, int64_t now_ns, wq__ref *out)
 {
-	const wq__ref *ref = a->run + a->run_at;
-
-	if (wq__unlikely(a->run_at >= a->run_clear || ref->due_ns > now_ns))
+	/* run is NULL as long as there never was one. */
+	if (wq__unlikely(a->run_at >= a->run_clear || a->run[a->run_at].due_ns > now_ns))
 		return false;
-	*out = *ref;
+	*out = a->run[a->run_at];
 	a->run_at++;
 	a->n--;
 	if (wq__unlikely(a->nreserve >= a->n))
