@@ -5,7 +5,7 @@
  *   READY=1, STATUS=...        once everything is set up
  *   STATUS=...                 when the counts have changed, once a second at most
  *   WATCHDOG=1                 twice in each $WATCHDOG_USEC: the loop turns
- *   STOPPING=1                 once a signal or an order ends the run; the end of the input does not:
+ *   STOPPING=1                 once a signal or an order ends the run; the end of input does not:
  *                              what is left then is work like any other, not a delay of the stop
  *   EXTEND_TIMEOUT_USEC=...    from then on: commands may take longer than the manager's patience
  *

@@ -1,4 +1,4 @@
-/* Durations, rates and the like, as people write them. Each answers false for what it does not know. */
+/* Durations, rates and the like, as people write them. Each answers false for anything else. */
 #ifndef CLI_PARSE_H
 #define CLI_PARSE_H
 

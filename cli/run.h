@@ -129,7 +129,7 @@ int intake_add(struct run *r, const void *key, size_t len, int64_t after_ns);
 int intake_restore(struct run *r, const struct record *rec);
 /* The queue has as many keys as it may: nobody reads any more keys for now. */
 bool intake_full(const struct run *r);
-/* A key that was given while its command ran comes back for another reason, too: that is one attempt. */
+/* A key that was given while its command ran comes back for another reason: one attempt. */
 void intake_joined(struct run *r, const void *key, size_t len);
 /* How many adds have merged with this one; they are not counted twice. */
 uint32_t intake_merged(struct run *r, const void *key, size_t len);

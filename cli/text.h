@@ -24,7 +24,7 @@ void text_release(struct text *t);
 
 /* As a JSON string, with its quotes; bytes that are no UTF-8 become U+FFFD. */
 void text_json(struct text *t, const void *bytes, size_t n);
-/* For people: control characters and what is no UTF-8 as \x1b. At most `max` bytes of it, then "...". */
+/* For people: control characters and what is no UTF-8 as \x1b. At most `max` bytes, then "...". */
 void text_visible(struct text *t, const void *bytes, size_t n, size_t max);
 /* As a word for a shell, with nothing in it that a terminal would obey. */
 void text_quoted(struct text *t, const char *word);

@@ -47,7 +47,7 @@ typedef struct wq_heap_elem {
  */
 WQ_API int wq_heap_new(wq_heap **out, const wq_allocator *allocator);
 
-/* Free the heap; the values in it are the caller's. Returns how many were left, WQ_EINVAL for NULL. */
+/* Free the heap; its values are the caller's. Returns how many were left, WQ_EINVAL for NULL. */
 WQ_API int64_t wq_heap_free(wq_heap *h);
 
 /*

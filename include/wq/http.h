@@ -15,7 +15,7 @@
  *   /api/queues                                 | {"queues":[...]}: wq_snapshot_json() of each
  *   /api/queues/NAME/keys?state=S&limit=N&match=M | keys of a queue, see below
  *
- * The server answers GET and HEAD alone. An error is {"error":"..."}. NAME and M are percent-encoded.
+ * The server answers GET and HEAD alone. An error is {"error":"..."}. NAME, M: percent-encoded.
  *
  *   S       | keys, and which come first      || {"name":"pods",
  *   --------+---------------------------------||  "now_ns":..,    the queue's time at the walk

@@ -125,8 +125,8 @@ WQ_API wq_limiter *wq_limiter_max_wait(wq_limiter *part, int64_t max_ns);
  * Forgets a key that has been idle for longer than idle_ns, so that a program
  * that forgets to forget does not fill the memory. Idle is a key for which
  * nothing has been asked; in a queue, one that is neither queued, held nor waiting.
- * Inside another limiter it bounds the whole: there is one memory of a key. A key's own bucket is full
- * again once it is forgotten, so a bound should be longer than burst / rate.
+ * Inside another limiter it bounds the whole: there is one memory of a key. A key's own bucket is
+ * full again once it is forgotten, so a bound should be longer than burst / rate.
  * WQ_EINVAL: idle_ns <= 0.
  */
 WQ_API wq_limiter *wq_limiter_bounded(wq_limiter *part, int64_t idle_ns);

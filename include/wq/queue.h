@@ -772,9 +772,8 @@ WQ_API int wq_state(wq *q, const void *key, size_t len);
  * key that lives from the beginning of the walk to its end is seen exactly once;
  * one that comes or goes meanwhile, at most once for each life.
  *
- * Returns how many keys were shown (the one that stopped it included), or
- * WQ_EINVAL (q or fn is NULL) or WQ_ENOMEM (there is no memory to copy a key of over
- * 4,000 bytes). Allocates: a buffer; without memory it copies 8 keys at a time.
+ * Returns how many keys were shown (the one that stopped it included), WQ_EINVAL (q or fn is
+ * NULL), or WQ_ENOMEM (no buffer for a key of over 4,000 bytes). Allocates: a buffer, if it can.
  */
 WQ_API int64_t wq_walk(wq *q, wq_walk_fn fn, void *ctx);
 
