@@ -136,12 +136,12 @@ void bench_join(uint64_t thread);
 void bench_child(const char *option, char *line, size_t size);
 
 /* A new default queue; a queue whose keys are all gone, or not (left: how many). */
-wq *bench_queue(void);
+wq_queue *bench_queue(void);
 /* A queue that does the same in every run; either may be NULL. */
-wq *bench_seeded_queue(const wq_clock *clock, const wq_order *order);
+wq_queue *bench_seeded_queue(const wq_clock *clock, const wq_order *order);
 /* A queue with metrics; r may be NULL. */
-wq *bench_named_queue(wq_registry *r);
-void bench_queue_free(wq *q, size_t left);
+wq_queue *bench_named_queue(wq_registry *r);
+void bench_queue_free(wq_queue *q, size_t left);
 
 /* Sleeps in the kernel; keeps the CPU busy. */
 void bench_rest(int64_t ns);

@@ -19,7 +19,7 @@ enum { BATCH = 32, WAYS = 2, REPS_MAX = 200 };
 enum { PRIMITIVE_EVERY = 5, PRIMITIVES = WAYS * BENCH_SLICES / PRIMITIVE_EVERY };
 
 struct bulk {
-	wq *q;
+	wq_queue *q;
 	size_t reps;
 	struct bench_course courses[WAYS]; /* in and out */
 	double primitives[REPS_MAX * PRIMITIVES];
@@ -28,10 +28,10 @@ struct bulk {
 
 /* Keys `from` to `to`; each returns whether all went well. */
 struct ways {
-	bool (*move[WAYS])(wq *q, size_t from, size_t to);
+	bool (*move[WAYS])(wq_queue *q, size_t from, size_t to);
 };
 
-static bool add_each(wq *q, size_t from, size_t to)
+static bool add_each(wq_queue *q, size_t from, size_t to)
 {
 	const struct bench_keys *pool = bench_pool();
 	int bad = 0;
@@ -41,7 +41,7 @@ static bool add_each(wq *q, size_t from, size_t to)
 	return !bad;
 }
 
-static bool get_done_each(wq *q, size_t from, size_t to)
+static bool get_done_each(wq_queue *q, size_t from, size_t to)
 {
 	wq_item item;
 	int bad = 0;
@@ -53,7 +53,7 @@ static bool get_done_each(wq *q, size_t from, size_t to)
 	return !bad;
 }
 
-static bool add_many(wq *q, size_t from, size_t to)
+static bool add_many(wq_queue *q, size_t from, size_t to)
 {
 	const struct bench_keys *pool = bench_pool();
 	wq_key keys[BATCH];
@@ -69,16 +69,16 @@ static bool add_many(wq *q, size_t from, size_t to)
 	return !bad;
 }
 
-static bool get_done_many(wq *q, size_t from, size_t to)
+static bool get_done_many(wq_queue *q, size_t from, size_t to)
 {
 	wq_item items[BATCH];
 	bool ok = true;
 
 	for (size_t i = from; i < to && ok;) {
 		size_t most = to - i < BATCH ? to - i : BATCH;
-		int n = wq_get_many(q, items, sizeof *items, most, WQ_NOWAIT);
+		int n = wq_get_many_until(q, items, most, WQ_NOWAIT);
 
-		ok = n > 0 && wq_done_many(q, items, sizeof *items, (size_t)n, NULL) == n;
+		ok = n > 0 && wq_done_many(q, items, (size_t)n, NULL) == n;
 		i += (size_t)n;
 	}
 	return ok;

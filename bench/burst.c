@@ -14,7 +14,7 @@
 
 struct burst {
 	wq_manual_clock *manual;
-	wq *q;
+	wq_queue *q;
 	size_t n;
 	struct bench_course course;
 };
@@ -32,7 +32,7 @@ static void burst_begin(struct burst *b)
 
 	b->q = bench_seeded_queue(&clock, NULL);
 	for (size_t i = 0; i < b->n; i++)
-		bad |= wq_add_at(b->q, bench_key(pool, i), KEY_LEN, WQ_MINUTE) != WQ_WAITING;
+		bad |= wq_add_at(b->q, bench_key(pool, i), KEY_LEN, WQ_MINUTE) != WQ_DELAYED;
 	bench_check(!bad, "burst: a key does not wait");
 }
 
@@ -149,7 +149,7 @@ static void hold_run(const void *arg, void *state, struct bench_sample *samples)
 	struct holds h = {.time_ns = WQ_SECOND, .room = n};
 	wq_clock clock = {.now = holds_now, .ctx = &h};
 	wq_order order = {.push = holds_push, .pop = holds_pop, .ctx = &h};
-	wq *q = bench_seeded_queue(&clock, &order);
+	wq_queue *q = bench_seeded_queue(&clock, &order);
 	int64_t longest = 0;
 	wq_item item;
 	int bad = 0;
@@ -158,7 +158,7 @@ static void hold_run(const void *arg, void *state, struct bench_sample *samples)
 	(void)state;
 	h.took = bench_alloc(h.room, sizeof *h.took);
 	for (size_t i = 0; i < n; i++)
-		bad |= wq_add_at(q, bench_key(pool, i), KEY_LEN, WQ_MINUTE) != WQ_WAITING;
+		bad |= wq_add_at(q, bench_key(pool, i), KEY_LEN, WQ_MINUTE) != WQ_DELAYED;
 	h.time_ns = WQ_MINUTE;
 	h.counting = true;
 	for (size_t i = 0; i < n; i++) {
@@ -184,7 +184,7 @@ static void hold_run(const void *arg, void *state, struct bench_sample *samples)
 /* ---- a bystander ----------------------------------------------------------- */
 
 struct bystander {
-	wq *q;
+	wq_queue *q;
 	_Atomic bool over;
 	int64_t longest;
 };
@@ -216,7 +216,7 @@ static void bystander_run(const void *arg, void *state, struct bench_sample *sam
 	(void)arg;
 	(void)state;
 	for (size_t i = 0; i < n; i++)
-		bad |= wq_add_after(b.q, bench_key(pool, i), KEY_LEN, WQ_HOUR) != WQ_WAITING;
+		bad |= wq_add_after(b.q, bench_key(pool, i), KEY_LEN, WQ_HOUR) != WQ_DELAYED;
 	bench_thread(&thread, stand_by, &b);
 	bad |= wq_shutdown(b.q) != WQ_OK;
 	atomic_store(&b.over, true);

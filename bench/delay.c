@@ -30,7 +30,7 @@ static void *after_setup(const void *arg)
 static void add_now(struct bench_course *c, size_t n)
 {
 	const struct bench_keys *pool = bench_pool();
-	wq *q = bench_seeded_queue(NULL, NULL);
+	wq_queue *q = bench_seeded_queue(NULL, NULL);
 	int bad = 0;
 
 	bench_course_begin(c);
@@ -47,13 +47,13 @@ static void add_now(struct bench_course *c, size_t n)
 static void add_later(struct bench_course *c, const struct bench_keys *keys, size_t n,
                       const int64_t *spans)
 {
-	wq *q = bench_seeded_queue(NULL, NULL);
+	wq_queue *q = bench_seeded_queue(NULL, NULL);
 	int bad = 0;
 
 	bench_course_begin(c);
 	for (size_t s = 0; s < BENCH_SLICES; s++) {
 		for (size_t i = bench_course_at(n, s); i < bench_course_at(n, s + 1); i++)
-			bad |= wq_add_after(q, bench_key(keys, i), KEY_LEN, spans[i]) != WQ_WAITING;
+			bad |= wq_add_after(q, bench_key(keys, i), KEY_LEN, spans[i]) != WQ_DELAYED;
 		bench_course_lap(c);
 	}
 	bench_check(!bad, "add_after: a key does not wait");
@@ -134,7 +134,7 @@ static void after_at_teardown(void *state)
 enum { BATCH_MAX = 2000, LEAST = 1000 };
 
 struct crowd {
-	wq *q;
+	wq_queue *q;
 	size_t n, batch;
 	size_t next; /* the next to be moved */
 	uint64_t random;
@@ -160,7 +160,7 @@ static void crowd_init(struct crowd *c, size_t n)
 	c->batch = n / 2 < BATCH_MAX ? n / 2 : BATCH_MAX;
 	for (size_t i = 0; i < n; i++) {
 		bench_key_format(key, i);
-		bad |= wq_add_after(c->q, key, KEY_LEN, far_span(c)) != WQ_WAITING;
+		bad |= wq_add_after(c->q, key, KEY_LEN, far_span(c)) != WQ_DELAYED;
 	}
 	bench_check(!bad, "crowd: a key does not wait");
 }
@@ -182,11 +182,11 @@ static void crowd_slice(struct crowd *c, double *add_ns, double *cancel_ns)
 	}
 	start = bench_now();
 	for (size_t i = 0; i < c->batch; i++)
-		bad |= wq_cancel(c->q, c->keys[i], KEY_LEN) != WQ_STATE_WAITING;
+		bad |= wq_cancel(c->q, c->keys[i], KEY_LEN, NULL) != WQ_CANCELLED;
 	*cancel_ns = (double)(bench_now() - start) / (double)c->batch;
 	start = bench_now();
 	for (size_t i = 0; i < c->batch; i++)
-		bad |= wq_add_after(c->q, c->keys[i], KEY_LEN, c->spans[i]) != WQ_WAITING;
+		bad |= wq_add_after(c->q, c->keys[i], KEY_LEN, c->spans[i]) != WQ_DELAYED;
 	*add_ns = (double)(bench_now() - start) / (double)c->batch;
 	bench_check(!bad, "crowd: a call failed");
 }

@@ -92,7 +92,7 @@ static const char *key(size_t i)
 	return bench_key(bench_pool(), i);
 }
 
-static bool add(wq *q, size_t n)
+static bool add(wq_queue *q, size_t n)
 {
 	int bad = 0;
 
@@ -101,15 +101,15 @@ static bool add(wq *q, size_t n)
 	return !bad;
 }
 
-static wq *full_queue(size_t n)
+static wq_queue *full_queue(size_t n)
 {
-	wq *q = bench_seeded_queue(NULL, NULL);
+	wq_queue *q = bench_seeded_queue(NULL, NULL);
 
 	bench_check(add(q, n), "a new key was not queued");
 	return q;
 }
 
-static bool get_done(wq *q, size_t n)
+static bool get_done(wq_queue *q, size_t n)
 {
 	wq_item item;
 	int bad = 0;
@@ -121,7 +121,7 @@ static bool get_done(wq *q, size_t n)
 	return !bad;
 }
 
-static bool cycle(wq *q, size_t n)
+static bool cycle(wq_queue *q, size_t n)
 {
 	wq_item item;
 	int bad = 0;
@@ -135,7 +135,7 @@ static bool cycle(wq *q, size_t n)
 }
 
 /* The first keys bring the memory. */
-static void count_cycle(const char *name, wq *q)
+static void count_cycle(const char *name, wq_queue *q)
 {
 	bool ok = cycle(q, FEW);
 
@@ -146,7 +146,7 @@ static void count_cycle(const char *name, wq *q)
 
 static void cycle_empty(const char *name)
 {
-	wq *q = full_queue(0);
+	wq_queue *q = full_queue(0);
 
 	count_cycle(name, q);
 	bench_queue_free(q, 0);
@@ -161,7 +161,7 @@ static void *look(void *arg)
 /* After two threads have used it, each once: see sync.h. */
 static void cycle_shared(const char *name)
 {
-	wq *q = full_queue(0);
+	wq_queue *q = full_queue(0);
 	uint64_t thread;
 
 	look(q);
@@ -173,9 +173,9 @@ static void cycle_shared(const char *name)
 
 static void cycle_waiting(const char *name)
 {
-	wq *q = full_queue(0);
+	wq_queue *q = full_queue(0);
 
-	bench_check(wq_add_after(q, "far away", 8, WQ_HOUR) == WQ_WAITING, name);
+	bench_check(wq_add_after(q, "far away", 8, WQ_HOUR) == WQ_DELAYED, name);
 	count_cycle(name, q);
 	bench_queue_free(q, 1);
 }
@@ -184,7 +184,7 @@ static void cycle_metrics(const char *name)
 {
 	wq_clock clock = {.now = read_time};
 	wq_options options = {.name = "hot", .seed = 1, .clock = &clock};
-	wq *q = NULL;
+	wq_queue *q = NULL;
 
 	bench_check(wq_new(&q, &options) == WQ_OK, name);
 	count_cycle(name, q);
@@ -194,7 +194,7 @@ static void cycle_metrics(const char *name)
 /* A key that is added while it is held. */
 static void cycle_marked(const char *name)
 {
-	wq *q = full_queue(1);
+	wq_queue *q = full_queue(1);
 	wq_item item;
 	int bad = 0;
 
@@ -210,7 +210,7 @@ static void cycle_marked(const char *name)
 
 static void dup_hot(const char *name)
 {
-	wq *q = full_queue(FEW);
+	wq_queue *q = full_queue(FEW);
 	int bad = 0;
 
 	begin();
@@ -222,7 +222,7 @@ static void dup_hot(const char *name)
 
 static void bulk_add(const char *name)
 {
-	wq *q = full_queue(0);
+	wq_queue *q = full_queue(0);
 	bool ok;
 
 	begin();
@@ -233,7 +233,7 @@ static void bulk_add(const char *name)
 
 static void bulk_get_done(const char *name)
 {
-	wq *q = full_queue(N);
+	wq_queue *q = full_queue(N);
 	bool ok;
 
 	begin();
@@ -244,7 +244,7 @@ static void bulk_get_done(const char *name)
 
 static void next(const char *name)
 {
-	wq *q = full_queue(N + 1);
+	wq_queue *q = full_queue(N + 1);
 	wq_item item;
 	int bad = wq_get(q, &item) != WQ_OK;
 
@@ -258,27 +258,27 @@ static void next(const char *name)
 
 /* ---- many keys at once ------------------------------------------------------ */
 
-static bool get_all(wq *q)
+static bool get_all(wq_queue *q)
 {
 	int bad = 0;
 
 	for (size_t i = 0; i < N; i += BATCH)
-		bad |= wq_get_many(q, items + i, sizeof *items, BATCH, WQ_NOWAIT) != BATCH;
+		bad |= wq_get_many_until(q, items + i, BATCH, WQ_NOWAIT) != BATCH;
 	return !bad;
 }
 
-static bool done_all(wq *q)
+static bool done_all(wq_queue *q)
 {
 	int bad = 0;
 
 	for (size_t i = 0; i < N; i += BATCH)
-		bad |= wq_done_many(q, items + i, sizeof *items, BATCH, NULL) != BATCH;
+		bad |= wq_done_many(q, items + i, BATCH, NULL) != BATCH;
 	return !bad;
 }
 
 static void add_many(const char *name)
 {
-	wq *q = full_queue(0);
+	wq_queue *q = full_queue(0);
 	wq_key *keys = bench_alloc(N, sizeof *keys);
 	int bad = 0;
 
@@ -294,7 +294,7 @@ static void add_many(const char *name)
 
 static void get_many(const char *name)
 {
-	wq *q = full_queue(N);
+	wq_queue *q = full_queue(N);
 	bool ok;
 
 	begin();
@@ -306,7 +306,7 @@ static void get_many(const char *name)
 
 static void done_many(const char *name)
 {
-	wq *q = full_queue(N);
+	wq_queue *q = full_queue(N);
 	bool ok = get_all(q);
 
 	begin();
@@ -318,7 +318,7 @@ static void done_many(const char *name)
 /* ---- keys that wait --------------------------------------------------------- */
 
 /* So many keys, each at a time of its own within a minute. */
-static bool add_later(wq *q, size_t n)
+static bool add_later(wq_queue *q, size_t n)
 {
 	uint64_t random = BENCH_SEED;
 	int bad = 0;
@@ -326,14 +326,14 @@ static bool add_later(wq *q, size_t n)
 	for (size_t i = 0; i < n; i++) {
 		int64_t span = bench_span(&random, WQ_SECOND, WQ_MINUTE);
 
-		bad |= wq_add_after(q, key(i), KEY_LEN, span) != WQ_WAITING;
+		bad |= wq_add_after(q, key(i), KEY_LEN, span) != WQ_DELAYED;
 	}
 	return !bad;
 }
 
 static void add_after(const char *name)
 {
-	wq *q = full_queue(0);
+	wq_queue *q = full_queue(0);
 	bool ok;
 
 	begin();
@@ -344,13 +344,13 @@ static void add_after(const char *name)
 
 static void cancel(const char *name)
 {
-	wq *q = full_queue(0);
+	wq_queue *q = full_queue(0);
 	uint32_t *order = bench_order(N);
 	int bad = !add_later(q, N);
 
 	begin();
 	for (size_t i = 0; i < N; i++)
-		bad |= wq_cancel(q, key(order[i]), KEY_LEN) != WQ_STATE_WAITING;
+		bad |= wq_cancel(q, key(order[i]), KEY_LEN, NULL) != WQ_CANCELLED;
 	end(name, N, !bad);
 	free(order);
 	bench_queue_free(q, 0);
@@ -358,7 +358,7 @@ static void cancel(const char *name)
 
 static void come_due(const char *name)
 {
-	wq *q = full_queue(0);
+	wq_queue *q = full_queue(0);
 	bool ok = add_later(q, N);
 
 	move_time(WQ_MINUTE);
@@ -371,12 +371,12 @@ static void come_due(const char *name)
 /* All at one instant. */
 static void fire_burst(const char *name)
 {
-	wq *q = full_queue(0);
+	wq_queue *q = full_queue(0);
 	int64_t due = wq_now(q) + WQ_MINUTE;
 	int bad = 0;
 
 	for (size_t i = 0; i < N; i++)
-		bad |= wq_add_at(q, key(i), KEY_LEN, due) != WQ_WAITING;
+		bad |= wq_add_at(q, key(i), KEY_LEN, due) != WQ_DELAYED;
 	move_time(WQ_MINUTE);
 	begin();
 	bad |= !get_done(q, N);
@@ -388,23 +388,23 @@ static void fire_burst(const char *name)
 
 static void retry(const char *name)
 {
-	wq *q = full_queue(N);
+	wq_queue *q = full_queue(N);
 	int bad = !get_all(q);
 
 	begin();
 	for (size_t i = 0; i < N; i++)
-		bad |= wq_retry(q, &items[i]) != WQ_WAITING;
+		bad |= wq_retry(q, &items[i]) != WQ_DELAYED;
 	end(name, N, !bad);
 	bench_queue_free(q, N);
 }
 
-static bool limit(wq *q, size_t n)
+static bool limit(wq_queue *q, size_t n)
 {
 	int bad = 0;
 
 	for (size_t i = 0; i < n; i++) {
 		bad |= wq_add_limited(q, key(i % FEW), KEY_LEN) < 0;
-		bad |= wq_num_requeues(q, key(i % FEW), KEY_LEN) != 1;
+		bad |= wq_failures(q, key(i % FEW), KEY_LEN) != 1;
 		bad |= wq_forget(q, key(i % FEW), KEY_LEN) != WQ_OK;
 	}
 	return !bad;
@@ -412,7 +412,7 @@ static bool limit(wq *q, size_t n)
 
 static void limited_cycle(const char *name)
 {
-	wq *q = full_queue(0);
+	wq_queue *q = full_queue(0);
 	bool ok = limit(q, FEW);
 
 	begin();
@@ -423,13 +423,13 @@ static void limited_cycle(const char *name)
 
 static void settle_next(const char *name)
 {
-	wq *q = full_queue(N + 1);
+	wq_queue *q = full_queue(N + 1);
 	wq_item item;
 	int bad = wq_get(q, &item) != WQ_OK;
 
 	begin();
 	for (size_t i = 0; i < N; i++)
-		bad |= wq_settle_next(q, &item, WQ_DONE, WQ_NEVER, NULL) != WQ_OK;
+		bad |= wq_settle_next_until(q, &item, WQ_DONE, WQ_NEVER, NULL) != WQ_OK;
 	end(name, N, !bad);
 	bench_check(wq_done(q, &item) == WQ_OK, name);
 	bench_queue_free(q, 0);
@@ -442,7 +442,7 @@ struct crew {
 };
 
 /* Counts from its first key to its last. Meanwhile the main thread sleeps on a bell. */
-static int64_t handle(void *ctx, const wq_item *item)
+static wq_verdict handle(void *ctx, const wq_item *item)
 {
 	struct crew *c = ctx;
 
@@ -462,7 +462,7 @@ static void pool_turn(const char *name)
 {
 	struct crew crew = {.name = name};
 	wq_pool_options options = {.workers = 1, .handler = handle, .ctx = &crew};
-	wq *q = full_queue(N + 1);
+	wq_queue *q = full_queue(N + 1);
 	wq_pool *pool;
 
 	bench_check(wq_pool_start(&pool, q, &options) == WQ_OK, name);

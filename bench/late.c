@@ -26,7 +26,7 @@ struct late {
 	bool exact;  /* a timer slack of 1 ns */
 };
 
-static double late_queue(wq *q, const char *key, int64_t due_ns)
+static double late_queue(wq_queue *q, const char *key, int64_t due_ns)
 {
 	wq_item item;
 	/* If the last one was very late this one has come due already. */
@@ -55,13 +55,13 @@ static void *late_setup(const void *arg)
 {
 	const struct late *l = arg;
 	const struct bench_keys *pool = bench_pool();
-	wq *q = bench_queue();
+	wq_queue *q = bench_queue();
 	int bad = 0;
 
 	for (size_t i = 0; l->others && i < bench_sizes.keys; i++)
 		bad |= wq_add_after(q, bench_key(pool, i), KEY_LEN,
 		                    WQ_HOUR + (int64_t)(i * 7919 % 60000) * WQ_MILLISECOND) !=
-		       WQ_WAITING;
+		       WQ_DELAYED;
 	bench_check(!bad, "late: a key does not wait");
 	return q;
 }
@@ -123,7 +123,7 @@ static size_t number_of(const wq_item *item)
 	return (size_t)((digits[0] - '0') * 100 + (digits[1] - '0') * 10 + digits[2] - '0');
 }
 
-static int64_t note_late(void *ctx, const wq_item *item)
+static wq_verdict note_late(void *ctx, const wq_item *item)
 {
 	int64_t now = bench_now();
 	struct late_pool *p = ctx;
@@ -136,7 +136,7 @@ static int64_t note_late(void *ctx, const wq_item *item)
 }
 
 /* All keys of a block wait before the first of them is due, 1 ms later. */
-static void late_pool_block(struct late_pool *p, wq *q)
+static void late_pool_block(struct late_pool *p, wq_queue *q)
 {
 	const struct bench_keys *pool = bench_pool();
 	int64_t start = bench_now() + WQ_MILLISECOND;
@@ -158,7 +158,7 @@ static void late_pool_run(const void *arg, void *state, struct bench_sample *sam
 	double *futex = bench_alloc(blocks * LATE_BLOCK, sizeof *futex);
 	struct late_pool p = {.early = 0};
 	wq_pool_options o = {.workers = POOL_WORKERS, .handler = note_late, .ctx = &p};
-	wq *q = bench_queue();
+	wq_queue *q = bench_queue();
 	wq_pool *pool;
 
 	(void)arg;

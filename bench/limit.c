@@ -1,7 +1,7 @@
 /*
  * Rows of the limiter, in one thread, with the limiter that a queue has if it is given none.
  *
- *   limited_cycle  add_limited, num_requeues, forget: of keys that wait already, so each
+ *   limited_cycle  add_limited, failures, forget: of keys that wait already, so each
  *                  call finds its key and nothing is made or freed
  *   limited_fresh  the same of keys that the queue does not know, and a cancel
  *                  that makes it forget them again; to compare
@@ -15,7 +15,7 @@
 enum { LIMITED_KEYS = 1024, MUTEXES = 5 }; /* keys are used in turn, as in single.c */
 
 struct limited {
-	wq *q;
+	wq_queue *q;
 	size_t next;
 	struct bench_work work;
 };
@@ -30,7 +30,7 @@ static void cycle_slice(void *state, size_t n)
 		const char *key = bench_key(pool, l->next);
 
 		bad |= wq_add_limited(l->q, key, KEY_LEN) < 0;
-		bad |= wq_num_requeues(l->q, key, KEY_LEN) != 1;
+		bad |= wq_failures(l->q, key, KEY_LEN) != 1;
 		bad |= wq_forget(l->q, key, KEY_LEN) != WQ_OK;
 		l->next = (l->next + 1) % LIMITED_KEYS;
 	}
@@ -46,10 +46,10 @@ static void fresh_slice(void *state, size_t n)
 	for (size_t i = 0; i < n; i++) {
 		const char *key = bench_key(pool, l->next);
 
-		bad |= wq_add_limited(l->q, key, KEY_LEN) != WQ_WAITING;
-		bad |= wq_num_requeues(l->q, key, KEY_LEN) != 1;
+		bad |= wq_add_limited(l->q, key, KEY_LEN) != WQ_DELAYED;
+		bad |= wq_failures(l->q, key, KEY_LEN) != 1;
 		bad |= wq_forget(l->q, key, KEY_LEN) != WQ_OK;
-		bad |= wq_cancel(l->q, key, KEY_LEN) != WQ_STATE_WAITING;
+		bad |= wq_cancel(l->q, key, KEY_LEN, NULL) != WQ_CANCELLED;
 		l->next = (l->next + 1) % LIMITED_KEYS;
 	}
 	bench_check(!bad, "limited_fresh: a call failed");

@@ -51,7 +51,7 @@ int bench_memory_child(void)
 	resident(); /* what reading it costs is there before, too */
 
 	long before = resident();
-	wq *q = bench_queue();
+	wq_queue *q = bench_queue();
 
 	for (size_t i = 0; i < nkeys; i++) {
 		bench_key_format(key, i);
@@ -113,7 +113,7 @@ int bench_few_child(void)
 	resident();
 
 	long before = resident();
-	wq *q = bench_queue();
+	wq_queue *q = bench_queue();
 
 	for (size_t i = 0; i < nkeys; i++) {
 		bench_key_format(key, i);
@@ -147,12 +147,12 @@ int bench_waiting_child(void)
 	resident();
 
 	long before = resident();
-	wq *q = bench_queue();
+	wq_queue *q = bench_queue();
 
 	for (size_t i = 0; i < bench_sizes.keys; i++) {
 		bench_key_format(key, i);
 		bench_check(wq_add_after(q, key, KEY_LEN,
-		                         bench_span(&random, WQ_SECOND, WQ_MINUTE)) == WQ_WAITING,
+		                         bench_span(&random, WQ_SECOND, WQ_MINUTE)) == WQ_DELAYED,
 		            "bytes_waiting: a key does not wait");
 	}
 	printf("%ld %ld\n", before, resident());

@@ -100,33 +100,33 @@ void bench_child(const char *option, char *line, size_t size)
 	bench_check(waitpid(pid, &status, 0) == pid && status == 0, "a child failed");
 }
 
-wq *bench_queue(void)
+wq_queue *bench_queue(void)
 {
-	wq *q = NULL;
+	wq_queue *q = NULL;
 
 	bench_check(wq_new(&q, NULL) == WQ_OK, "wq_new failed");
 	return q;
 }
 
-wq *bench_seeded_queue(const wq_clock *clock, const wq_order *order)
+wq_queue *bench_seeded_queue(const wq_clock *clock, const wq_order *order)
 {
-	wq *q = NULL;
+	wq_queue *q = NULL;
 
 	bench_check(wq_new(&q, &(wq_options){.seed = 1, .clock = clock, .order = order}) == WQ_OK,
 	            "wq_new failed");
 	return q;
 }
 
-wq *bench_named_queue(wq_registry *r)
+wq_queue *bench_named_queue(wq_registry *r)
 {
-	wq *q = NULL;
+	wq_queue *q = NULL;
 
 	bench_check(wq_new(&q, &(wq_options){.name = "bench", .registry = r}) == WQ_OK,
 	            "wq_new failed");
 	return q;
 }
 
-void bench_queue_free(wq *q, size_t left)
+void bench_queue_free(wq_queue *q, size_t left)
 {
 	bench_check(wq_free(q) == (int)left, "the queue does not hold what it should");
 }

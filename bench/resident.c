@@ -34,7 +34,7 @@ static size_t resident_keys(void)
 /* The way once. least: the least time of each step so far; 0: it was not gone yet. */
 static void grow(float *least, size_t n)
 {
-	wq *q = bench_seeded_queue(NULL, NULL);
+	wq_queue *q = bench_seeded_queue(NULL, NULL);
 	char stays[KEY_LEN + 1], goes[KEY_LEN + 1];
 	int bad = 0;
 
@@ -109,7 +109,7 @@ static void hold_run(const void *arg, void *state, struct bench_sample *samples)
 	const double need = 9.0 * (1 << 30);
 	size_t n = bench_sizes.quick ? bench_sizes.keys : long_keys;
 	struct longest l = {.switches = switches()};
-	wq *q = bench_queue();
+	wq_queue *q = bench_queue();
 	char key[KEY_LEN + 1];
 	wq_item item;
 	int bad = 0;

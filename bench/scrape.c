@@ -30,7 +30,7 @@ struct span {
 /* Padded on purpose: both threads write here. */
 struct scrape { /* NOLINT(clang-analyzer-optin.performance.Padding): see above */
 	wq_registry *registry;
-	wq *q;
+	wq_queue *q;
 	size_t next;                                /* key to add, of the pool */
 	size_t text;                                /* bytes that were written */
 	struct span spans[2 * SCRAPES];             /* in turn: a scrape, quiet */

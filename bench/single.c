@@ -18,7 +18,7 @@
 
 enum { CYCLE_KEYS = 1024 }; /* used in turn: a queue in use sees different keys */
 
-static void add_first(wq *q, const struct bench_keys *keys, size_t n)
+static void add_first(wq_queue *q, const struct bench_keys *keys, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
 		bench_check(wq_add(q, bench_key(keys, i), KEY_LEN) == WQ_QUEUED,
@@ -28,7 +28,7 @@ static void add_first(wq *q, const struct bench_keys *keys, size_t n)
 /* ---- cycle ----------------------------------------------------------------- */
 
 struct cycle {
-	wq *q;
+	wq_queue *q;
 	struct bench_keys keys, own; /* own: cycle@N, the same; else the pool's */
 	size_t others;               /* keys that stay queued */
 	size_t range;                /* keys are used in turn: the first `range` of them */
@@ -116,7 +116,7 @@ static const bool empty = false, full_of_keys = true;
 
 static void *use(void *arg)
 {
-	wq *q = arg;
+	wq_queue *q = arg;
 	wq_item item;
 
 	bench_check(wq_try_get(q, &item) == WQ_EAGAIN, "cycle_shared: the queue is not empty");
@@ -146,14 +146,14 @@ static void waiting_run(const void *arg, void *state, struct bench_sample *sampl
 
 	(void)arg;
 	(void)state;
-	bench_check(wq_add_after(with->q, "far away", 8, WQ_HOUR) == WQ_WAITING,
+	bench_check(wq_add_after(with->q, "far away", 8, WQ_HOUR) == WQ_DELAYED,
 	            "cycle_waiting: the key does not wait");
 	for (size_t i = 0; i < n; i++) {
 		clock[i] = bench_slice(&bench_clock);
 		plain[i] = bench_slice(&without->work);
 		waiting[i] = bench_slice(&with->work);
 	}
-	bench_check(wq_cancel(with->q, "far away", 8) == WQ_STATE_WAITING,
+	bench_check(wq_cancel(with->q, "far away", 8, NULL) == WQ_CANCELLED,
 	            "cycle_waiting: the key is gone");
 	cycle_teardown(with);
 	cycle_teardown(without);
@@ -176,7 +176,7 @@ static void metrics_run(const void *arg, void *state, struct bench_sample *sampl
 	bench_queue_free(with->q, 0);
 	with->q = bench_named_queue(NULL);
 	bench_in_turn(&with->work, &without->work, &samples[0]);
-	bench_check(wq_look(with->q, &seen) == WQ_OK && seen.adds > 0 && seen.work.sum_ns > 0 &&
+	bench_check(wq_snapshot_take(with->q, &seen) == WQ_OK && seen.adds > 0 && seen.work.sum_ns > 0 &&
 	                seen.running == 0,
 	            "cycle_metrics: nothing was counted");
 	cycle_teardown(with);
@@ -186,7 +186,7 @@ static void metrics_run(const void *arg, void *state, struct bench_sample *sampl
 /* ---- duplicates ------------------------------------------------------------ */
 
 struct dup {
-	wq *q;
+	wq_queue *q;
 	struct bench_keys keys; /* all of them are queued */
 	size_t next;
 	struct bench_work work;

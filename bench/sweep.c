@@ -24,7 +24,7 @@ enum {
 	TRIES_MOST = 50, /* ... that looks slow */
 };
 
-static void cycles(wq *q, const char *key, size_t len)
+static void cycles(wq_queue *q, const char *key, size_t len)
 {
 	wq_item item;
 	int bad = 0;
@@ -38,14 +38,14 @@ static void cycles(wq *q, const char *key, size_t len)
 }
 
 /* One more key that is held. */
-static void hold(wq *q, const char *key, size_t len, wq_item *item)
+static void hold(wq_queue *q, const char *key, size_t len, wq_item *item)
 {
 	bench_check(wq_add(q, key, len) == WQ_QUEUED && wq_get(q, item) == WQ_OK,
 	            "sweep: a key is not held");
 }
 
 /* A cycle, in ns. More than twice as long as usual looks slow; usual 0: not known yet. */
-static double point(wq *q, const char *key, size_t len, double usual)
+static double point(wq_queue *q, const char *key, size_t len, double usual)
 {
 	double best = 0;
 
@@ -69,7 +69,7 @@ static void judge_points(double *points, size_t n, struct bench_sample *sample)
 	sample->value = points[n - 1];
 }
 
-static void release(wq *q, wq_item *held, size_t n)
+static void release(wq_queue *q, wq_item *held, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
 		bench_check(wq_done(q, &held[i]) == WQ_OK, "sweep: a key is not done");
@@ -83,7 +83,7 @@ static void keys_run(const void *arg, void *state, struct bench_sample *samples)
 	const struct bench_keys *pool = bench_pool();
 	double *points = bench_alloc(n, sizeof *points), sum = 0;
 	wq_item *held = bench_alloc(n, sizeof *held);
-	wq *q = bench_queue();
+	wq_queue *q = bench_queue();
 
 	(void)arg;
 	(void)state;
@@ -108,7 +108,7 @@ static void length_run(const void *arg, void *state, struct bench_sample *sample
 	double *points = bench_alloc(MOST, sizeof *points), sum = 0;
 	wq_item held[BESIDE];
 	size_t n = 0;
-	wq *q = bench_queue();
+	wq_queue *q = bench_queue();
 
 	(void)arg;
 	(void)state;

@@ -53,7 +53,7 @@ struct side {
 /* Padded on purpose: each of these is written by other threads than its neighbours. */
 struct flow { /* NOLINT(clang-analyzer-optin.performance.Padding): see above */
 	const struct shape *shape;
-	wq *q;
+	wq_queue *q;
 	size_t nkeys;                            /* pc_, short_: the first ones of the pool */
 	const uint16_t *draws;                   /* hot_ */
 	size_t steps;                            /* work_: that take 1 µs */
@@ -88,7 +88,7 @@ static void part_of(const struct side *self, size_t *from, size_t *to)
 static void produce_all(struct side *self)
 {
 	const struct bench_keys *pool = bench_pool();
-	wq *q = self->flow->q;
+	wq_queue *q = self->flow->q;
 	size_t from, to;
 	int bad = 0;
 
@@ -102,7 +102,7 @@ static void produce_all(struct side *self)
 static void produce_many(struct side *self)
 {
 	const struct bench_keys *pool = bench_pool();
-	wq *q = self->flow->q;
+	wq_queue *q = self->flow->q;
 	wq_key keys[BATCH];
 	size_t from, to;
 	int bad = 0;
@@ -150,7 +150,7 @@ static void claim(struct flow *f, uint64_t n)
 static void produce_short(struct side *self)
 {
 	const struct bench_keys *pool = bench_pool();
-	wq *q = self->flow->q;
+	wq_queue *q = self->flow->q;
 	size_t from, to;
 	int bad = 0;
 
@@ -189,7 +189,7 @@ static void produce_hot(struct side *self)
 
 static void consume_all(struct side *self)
 {
-	wq *q = self->flow->q;
+	wq_queue *q = self->flow->q;
 	uint64_t n = 0;
 	wq_item item;
 	int bad = 0, rc;
@@ -204,7 +204,7 @@ static void consume_all(struct side *self)
 
 static void consume_short(struct side *self)
 {
-	wq *q = self->flow->q;
+	wq_queue *q = self->flow->q;
 	uint64_t n = 0;
 	wq_item item;
 	int bad = 0, rc;
@@ -220,7 +220,7 @@ static void consume_short(struct side *self)
 
 static void consume_work(struct side *self)
 {
-	wq *q = self->flow->q;
+	wq_queue *q = self->flow->q;
 	size_t steps = self->flow->steps;
 	uint64_t n = 0;
 	wq_item item;
@@ -237,7 +237,7 @@ static void consume_work(struct side *self)
 
 static void consume_next(struct side *self)
 {
-	wq *q = self->flow->q;
+	wq_queue *q = self->flow->q;
 	uint64_t n = 0;
 	wq_item item;
 	int rc;
@@ -250,12 +250,12 @@ static void consume_next(struct side *self)
 
 static void consume_many(struct side *self)
 {
-	wq *q = self->flow->q;
+	wq_queue *q = self->flow->q;
 	wq_item items[BATCH];
 	uint64_t n = 0;
 	int rc = 0;
 
-	while ((rc = wq_next_many(q, items, sizeof *items, (size_t)rc, BATCH, WQ_NEVER)) > 0)
+	while ((rc = wq_next_many_until(q, items, (size_t)rc, BATCH, WQ_NEVER)) > 0)
 		n += (uint64_t)rc;
 	self->bad = rc != WQ_ESHUTDOWN;
 	self->count = n;
@@ -393,7 +393,7 @@ static void flow_teardown(void *state)
 /* ---- to and fro ------------------------------------------------------------ */
 
 struct player {
-	wq *from, *to;
+	wq_queue *from, *to;
 	bool serves;
 	uint64_t thread;
 	int64_t took_ns;
@@ -427,7 +427,7 @@ static void *play(void *arg)
 
 static void pingpong_run(const void *arg, void *state, struct bench_sample *samples)
 {
-	wq *a = bench_queue(), *b = bench_queue();
+	wq_queue *a = bench_queue(), *b = bench_queue();
 	struct player left = {.from = a, .to = b, .serves = true};
 	struct player right = {.from = b, .to = a};
 

@@ -23,7 +23,7 @@
 #include <stdlib.h>
 
 struct wakes { /* NOLINT(clang-analyzer-optin.performance.Padding): two threads, two lines */
-	wq *q; /* NULL: bells only */
+	wq_queue *q; /* NULL: bells only */
 	bool busy;
 	size_t n; /* wake-ups in all */
 	struct bench_bell bell;
@@ -87,7 +87,7 @@ static double wake_once(struct wakes *w, size_t i, const char *key)
 	return (double)(w->got_ns - start);
 }
 
-static struct wakes *wakes_start(wq *q, bool busy, size_t n, uint64_t *thread)
+static struct wakes *wakes_start(wq_queue *q, bool busy, size_t n, uint64_t *thread)
 {
 	struct wakes *w = bench_alloc_lines(sizeof *w);
 
@@ -126,7 +126,7 @@ static void wake_run(const void *arg, void *state, struct bench_sample *samples)
 	size_t n = bench_sizes.wakes;
 	double *bell = bench_alloc(n, sizeof *bell), *queue = bench_alloc(n, sizeof *queue);
 	char key[KEY_LEN + 1];
-	wq *q = bench_queue();
+	wq_queue *q = bench_queue();
 	uint64_t thread;
 	struct wakes *w = wakes_start(q, busy, 2 * n, &thread);
 
@@ -151,7 +151,7 @@ static void wake_run(const void *arg, void *state, struct bench_sample *samples)
 enum { WAITERS_MAX = 64 };
 
 struct waiters {
-	wq *q;
+	wq_queue *q;
 	_Atomic int64_t got_ns; /* A: when the last key was got */
 	_Atomic size_t handled; /* A: keys that are done */
 	_Atomic int bad;
@@ -212,7 +212,7 @@ static void waiters_run(const void *arg, void *state, struct bench_sample *sampl
 enum { WORKERS = 2, HANDLER_NS = 100000 };
 
 struct handlers {
-	wq *q; /* NULL: bells only */
+	wq_queue *q; /* NULL: bells only */
 	struct bench_bell bells[WORKERS];
 	struct bench_bell finished;
 	_Atomic uint32_t next;    /* A: relaxed, it only gives each thread its bell */
@@ -268,7 +268,7 @@ static void *handle_bells(void *arg)
 	}
 }
 
-static void handlers_start(struct handlers *h, wq *q)
+static void handlers_start(struct handlers *h, wq_queue *q)
 {
 	*h = (struct handlers){.q = q};
 	for (int i = 0; i < WORKERS; i++) {

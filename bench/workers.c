@@ -62,7 +62,7 @@ size_t bench_count_steps(void)
 enum { POOL_RUNS = 24 };
 
 struct crew { /* NOLINT(clang-analyzer-optin.performance.Padding): lines of their own */
-	wq *q;
+	wq_queue *q;
 	size_t nkeys;
 	size_t steps;
 	const char *last;                        /* key in line */
@@ -81,7 +81,7 @@ static void wait_for_start(struct crew *c)
 }
 
 /* The first keys only bring the workers together. */
-static int64_t handle(void *ctx, const wq_item *item)
+static wq_verdict handle(void *ctx, const wq_item *item)
 {
 	struct crew *c = ctx;
 

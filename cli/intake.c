@@ -152,19 +152,20 @@ int intake_restore(struct run *r, const struct record *rec)
 	int64_t after_ns = rec->due_ns - record_now();
 	int rc = intake_add(r, rec->key, rec->len, after_ns > 0 ? after_ns : 0);
 
-	if (rc >= 0 && wq_num_requeues(r->q, rec->key, rec->len) < rec->failures)
+	if (rc >= 0 && wq_failures(r->q, rec->key, rec->len) < rec->failures)
 		wq_set_failures(r->q, rec->key, rec->len, rec->failures);
 	return rc;
 }
 
 int intake_cancel(struct run *r, const void *key, size_t len)
 {
-	int was = wq_cancel(r->q, key, len);
+	unsigned was = 0;
+	int rc = wq_cancel(r->q, key, len, &was);
 
-	if (was > 0 && was & PENDING) {
+	if (was & PENDING) {
 		r->count.cancelled++;
 		intake_merged(r, key, len);
 		sequence_end(r, key, len, true);
 	}
-	return was;
+	return rc == WQ_CANCELLED ? (int)was : rc;
 }

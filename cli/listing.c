@@ -42,7 +42,7 @@ void listing_status(struct conn *c)
 	struct text t = {0};
 	wq_snapshot s;
 
-	if (wq_look(r->q, &s) != WQ_OK)
+	if (wq_snapshot_take(r->q, &s) != WQ_OK)
 		s = (wq_snapshot){.next_due_ns = WQ_NEVER};
 	text_print(&t, "name=%s\n", r->opt->name);
 	number(&t, "pid", (uint64_t)getpid());
@@ -214,7 +214,7 @@ static struct failure *oldest(struct run *r)
 
 void listing_settled(struct run *r, const void *key, size_t len, bool dead)
 {
-	int64_t n = wq_num_requeues(r->q, key, len);
+	int64_t n = wq_failures(r->q, key, len);
 	struct failure *f = find(r, key, len);
 
 	if (n <= 0 && !dead) {

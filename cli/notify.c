@@ -132,7 +132,7 @@ static void describe(const struct run *r, struct text *t)
 	wq_snapshot s;
 
 	t->n = 0;
-	if (wq_look(r->q, &s) != WQ_OK)
+	if (wq_snapshot_take(r->q, &s) != WQ_OK)
 		return;
 	text_print(t,
 	           "STATUS=%s%" PRIu64 " done, %" PRIu32 " running, %" PRIu64 " queued, %" PRIu64

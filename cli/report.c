@@ -154,7 +154,7 @@ static void draw(const struct run *r)
 	double rate = report_rate(), keys = rate_of(progress.over, over(r));
 	wq_snapshot s;
 
-	if (wq_look(r->q, &s) != WQ_OK)
+	if (wq_snapshot_take(r->q, &s) != WQ_OK)
 		return;
 	t.n = 0;
 	text_str(&t, "\r");

@@ -62,7 +62,7 @@ struct notify;
 struct run {
 	const struct options *opt;
 	struct loop loop;
-	wq *q;
+	wq_queue *q;
 	wq_registry *registry;
 	enum phase phase;
 	struct counts count;

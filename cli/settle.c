@@ -66,7 +66,7 @@ static const char *taken_back(struct run *r, struct held *h)
 }
 
 /* By WQ_RETRY or WQ_FATAL; settle_dead() is told by the queue if it dies. */
-static const char *fail(struct run *r, struct held *h, int64_t verdict)
+static const char *fail(struct run *r, struct held *h, wq_verdict verdict)
 {
 	int state = wq_state(r->q, h->key, h->len);
 	int rc = wq_settle(r->q, &h->item, verdict);

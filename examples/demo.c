@@ -55,7 +55,7 @@ struct file {
 
 static struct file files[FILES];
 static char root[PATH_LEN / 2];
-static wq *q;
+static wq_queue *q;
 static atomic_bool stop_writing;
 static volatile sig_atomic_t interrupted;
 
@@ -406,7 +406,7 @@ static int run(void)
 
 	wq_report left;
 	int64_t drain_start = wq_now(q);
-	int drained = wq_drain_for(q, 10 * WQ_SECOND, &left);
+	int drained = wq_drain_for(q, 10 * WQ_SECOND, NULL, &left);
 	double drain_ms = (double)(wq_now(q) - drain_start) / 1e6;
 	int late = wq_add_str(q, files[0].path);
 

@@ -20,7 +20,7 @@ struct reader {
 	size_t len;
 };
 
-static int add_line(wq *q, struct reader *r)
+static int add_line(wq_queue *q, struct reader *r)
 {
 	size_t len = r->len;
 
@@ -33,7 +33,7 @@ static int add_line(wq *q, struct reader *r)
 }
 
 /* Adds what can be read now. 1: there may be more; 0: end of input; < 0: a status. */
-static int take_input(wq *q, struct reader *r)
+static int take_input(wq_queue *q, struct reader *r)
 {
 	char buf[4096];
 	ssize_t n = read(STDIN_FILENO, buf, sizeof buf);
@@ -52,7 +52,7 @@ static int take_input(wq *q, struct reader *r)
 	return rc < 0 ? rc : n > 0;
 }
 
-static int64_t work_on(const wq_item *it)
+static wq_verdict work_on(const wq_item *it)
 {
 	if (strncmp(it->key, "flaky ", 6) == 0 && it->attempts < 3) {
 		printf("%s: failed\n", (const char *)it->key);
@@ -63,7 +63,7 @@ static int64_t work_on(const wq_item *it)
 }
 
 /* Everything that is ready. WQ_EAGAIN: nothing is at the moment; WQ_ESHUTDOWN: that was all. */
-static int work(wq *q)
+static int work(wq_queue *q)
 {
 	wq_item it;
 	int rc;
@@ -77,9 +77,12 @@ static int work(wq *q)
  * The end of the input: no more keys, but those that are there are waited for. A drain whose
  * deadline has come begins and does not block; the loop does what is left of it.
  */
-static void begin_drain(wq *q)
+static void begin_drain(wq_queue *q)
 {
-	wq_drain_until(q, 0, &(wq_drain_options){.waiting = WQ_WAITING_WAIT}, NULL);
+	int rc = wq_drain_until(q, 0, &(wq_drain_options){.mode = WQ_DRAIN_WAIT}, NULL);
+
+	if (rc < 0 && rc != WQ_ETIMEDOUT)
+		fprintf(stderr, "epoll: %s\n", wq_strerror(rc));
 }
 
 static int watch(int epoll, int fd)
@@ -93,7 +96,7 @@ int main(void)
 	struct reader r = {.len = 0};
 	struct epoll_event event;
 	int epoll = epoll_create1(EPOLL_CLOEXEC), rc = WQ_EAGAIN;
-	wq *q;
+	wq_queue *q;
 
 	if (wq_new(&q, NULL) < 0 || watch(epoll, wq_fd(q)) < 0 || watch(epoll, STDIN_FILENO) < 0) {
 		perror("epoll");

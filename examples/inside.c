@@ -16,7 +16,7 @@
 #include <wq.h>
 #include <wq/http.h>
 
-static int64_t work(void *ctx, const wq_item *it)
+static wq_verdict work(void *ctx, const wq_item *it)
 {
 	(void)ctx;
 	nanosleep(&(struct timespec){.tv_nsec = 20 * WQ_MILLISECOND}, NULL);
@@ -25,7 +25,7 @@ static int64_t work(void *ctx, const wq_item *it)
 	                                                                          : WQ_DONE;
 }
 
-static void add_keys(wq *q)
+static void add_keys(wq_queue *q)
 {
 	struct pollfd input = {.fd = 0, .events = POLLIN};
 	char key[32];
@@ -37,16 +37,18 @@ static void add_keys(wq *q)
 }
 
 /* The last look: with the queue its figures go, and what nobody has read by then is lost. */
-static int finish(wq *q, wq_pool *pool)
+static int finish(wq_queue *q, wq_pool *pool)
 {
 	wq_report report;
 	wq_snapshot s;
 
-	if (wq_pool_drain_for(pool, 10 * WQ_SECOND, &report) != WQ_OK || wq_look(q, &s) < 0)
+	int rc = wq_pool_drain_for(pool, 10 * WQ_SECOND, NULL, &report);
+
+	if (rc < 0 || wq_snapshot_take(q, &s) < 0)
 		return 1;
 	printf("%" PRIu64 " added, %" PRIu64 " merged, %" PRIu64 " unfinished\n", s.adds, s.merged,
-	       report.left + report.dropped);
-	return 0;
+	       report.queued + report.running + report.retries + report.delayed);
+	return rc == WQ_LEFT;
 }
 
 int main(int argc, char **argv)
@@ -54,7 +56,7 @@ int main(int argc, char **argv)
 	wq_http_options shown = {.port = (uint16_t)(argc > 1 ? strtoul(argv[1], NULL, 10) : 0)};
 	wq_pool *pool;
 	wq_http *h;
-	wq *q;
+	wq_queue *q;
 	int rc;
 
 	if (wq_registry_new(&shown.registry) < 0 ||

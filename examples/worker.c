@@ -17,7 +17,8 @@ static void *work(void *q)
 int main(void)
 {
 	pthread_t worker;
-	wq *q;
+	wq_queue *q;
+	int rc;
 
 	if (wq_new(&q, NULL) < 0)
 		return 1;
@@ -26,7 +27,7 @@ int main(void)
 	wq_add_str(q, "default/pod-17"); /* in line already: merged */
 	if (pthread_create(&worker, NULL, work, q) != 0)
 		return 1;
-	wq_drain_for(q, 10 * WQ_SECOND, NULL); /* refuse further adds, finish what is left */
+	rc = wq_drain_for(q, 10 * WQ_SECOND, NULL, NULL); /* refuse further adds, finish the rest */
 	pthread_join(worker, NULL);
-	return wq_free(q);
+	return wq_free(q) != 0 || rc != WQ_OK; /* not 0: some keys are unfinished */
 }

@@ -5,7 +5,7 @@
  * What is added while it is queued merges; what is added while a worker
  * holds it comes back once, after that worker is done.
  *
- *     wq *q;
+ *     wq_queue *q;
  *     if (wq_new(&q, NULL) < 0) ...
  *
  *     wq_add_str(q, "default/pod-17");            // any thread
@@ -16,7 +16,7 @@
  *         wq_done(q, &it);
  *     }                                           // shut down and empty
  *
- *     wq_drain_for(q, 10 * WQ_SECOND, NULL);      // stop taking, finish, stop
+ *     wq_drain_for(q, 10 * WQ_SECOND, NULL, NULL);      // stop taking, finish, stop
  *     ...                                         // join the workers
  *     wq_free(q);
  *

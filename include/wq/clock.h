@@ -19,21 +19,23 @@
 
 #include <stdint.h>
 
+#include <wq/status.h>
 #include <wq/version.h>
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-#define WQ_NANOSECOND INT64_C(1)
-#define WQ_MICROSECOND INT64_C(1000)
-#define WQ_MILLISECOND INT64_C(1000000)
-#define WQ_SECOND INT64_C(1000000000)
-#define WQ_MINUTE (60 * WQ_SECOND)
-#define WQ_HOUR (60 * WQ_MINUTE)
+/* Plain numbers of type int64_t, so that binding generators can read them. */
+#define WQ_NANOSECOND 1L
+#define WQ_MICROSECOND 1000L
+#define WQ_MILLISECOND 1000000L
+#define WQ_SECOND 1000000000L
+#define WQ_MINUTE 60000000000L
+#define WQ_HOUR 3600000000000L
 
 /* A deadline that never comes, a delay without end. */
-#define WQ_NEVER INT64_MAX
+#define WQ_NEVER 9223372036854775807L
 
 /*
  * A clock of one's own.
@@ -75,14 +77,14 @@ typedef struct wq_manual_clock wq_manual_clock;
  */
 WQ_API int wq_manual_clock_new(wq_manual_clock **out, int64_t start_ns);
 
-/* Frees the clock, or WQ_EBUSY while a queue runs on it. NULL: WQ_EINVAL. */
+/* Frees the clock, or WQ_EBUSY while a queue runs on it. NULL: WQ_OK. */
 WQ_API int wq_manual_clock_free(wq_manual_clock *mc);
 
 /* What goes into wq_options.clock. Valid as long as the manual clock is. */
 WQ_API wq_clock wq_manual_clock_clock(wq_manual_clock *mc);
 
 /* The time it stands at; WQ_EINVAL for NULL. Threads: any. */
-WQ_API int64_t wq_manual_clock_now(const wq_manual_clock *mc);
+WQ_API wq_value wq_manual_clock_now(const wq_manual_clock *mc);
 
 /*
  * Moves the clock on by `by_ns` (0 is allowed) and makes every sleeper of

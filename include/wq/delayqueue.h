@@ -42,9 +42,9 @@ WQ_API int wq_delayqueue_new(wq_delayqueue **out, const wq_delayqueue_options *o
 
 /*
  * Free it; the values in it are the caller's. Returns how many were left,
- * WQ_EBUSY (a thread waits inside; nothing changed) or WQ_EINVAL (NULL).
+ * or WQ_EBUSY (a thread waits inside; nothing changed). NULL: 0.
  */
-WQ_API int64_t wq_delayqueue_free(wq_delayqueue *dq);
+WQ_API wq_value wq_delayqueue_free(wq_delayqueue *dq);
 
 /*
  * Offer a value that can be taken at expiry_ns, or at once if that has passed.
@@ -68,10 +68,10 @@ WQ_API int wq_delayqueue_take_until(wq_delayqueue *dq, void **value, int64_t dea
 WQ_API int wq_delayqueue_poll(wq_delayqueue *dq, void **value);
 
 /* All values, expired or not. WQ_EINVAL for NULL. */
-WQ_API int64_t wq_delayqueue_size(wq_delayqueue *dq);
+WQ_API wq_value wq_delayqueue_size(wq_delayqueue *dq);
 
 /* When the first value expires; WQ_NEVER: there is none, or it never does. WQ_EINVAL for NULL. */
-WQ_API int64_t wq_delayqueue_next(wq_delayqueue *dq);
+WQ_API wq_value wq_delayqueue_next(wq_delayqueue *dq);
 
 /*
  * Close: offers are refused, and who waits in take returns. What has expired
@@ -80,7 +80,7 @@ WQ_API int64_t wq_delayqueue_next(wq_delayqueue *dq);
 WQ_API int wq_delayqueue_close(wq_delayqueue *dq);
 
 /* Its time now; the clock has jumped, as wq_clock_changed(). */
-WQ_API int64_t wq_delayqueue_now(wq_delayqueue *dq);
+WQ_API wq_value wq_delayqueue_now(wq_delayqueue *dq);
 WQ_API int wq_delayqueue_clock_changed(wq_delayqueue *dq);
 
 #ifdef __cplusplus

@@ -21,8 +21,12 @@
 extern "C" {
 #endif
 
-/* Raised when a function changes. Functions are added at the end only. */
-#define WQ_ENGINE_VERSION 1
+/*
+ * Raised when a function changes; tables of another version are refused. Functions are added at the
+ * end only, without raising it: `size` says how many a table has. What a table lacks, because it is
+ * older or a function is NULL, is answered with WQ_ENOTSUP; open and close are required.
+ */
+#define WQ_ENGINE_VERSION 2
 
 /*
  * A gate, through which the Gets of a pool's workers go. Every change makes all
@@ -52,7 +56,7 @@ enum wq_turn_steps {
 typedef struct wq_turn {
 	unsigned steps;      /* in: of wq_turn_steps */
 	int settled;         /* out: what settling answers */
-	int64_t verdict;     /* in: see wq_settle() */
+	wq_verdict verdict;  /* in: see wq_settle(); checked */
 	int64_t deadline_ns; /* in: of the get */
 	/* in: told what settling answers, as soon as it does, under the engine's lock; or NULL */
 	void (*on_settled)(void *arg, int settled);
@@ -64,8 +68,7 @@ typedef struct wq_turn {
 
 /*
  * A deadline of WQ_NOWAIT asks not to wait and is answered WQ_EAGAIN; any other
- * deadline that passes is answered WQ_ETIMEDOUT. Items are arrays of elements
- * of item_size bytes.
+ * deadline that passes is answered WQ_ETIMEDOUT.
  */
 typedef struct wq_engine {
 	uint32_t version; /* WQ_ENGINE_VERSION */
@@ -78,7 +81,7 @@ typedef struct wq_engine {
 	 * the order is the engine's, and close frees it; on failure wq_new() does. An
 	 * engine that sleeps by the clock watches it.
 	 */
-	int (*open)(wq *q, const wq_options *options, void **state);
+	int (*open)(wq_queue *q, const wq_options *options, void **state);
 	/* Free the state, as wq_free(). */
 	int (*close)(void *state);
 
@@ -87,20 +90,20 @@ typedef struct wq_engine {
 	int (*add_with)(void *state, const void *key, size_t len, const wq_add_options *options);
 	int (*reschedule)(void *state, const void *key, size_t len, int64_t due_ns);
 	/* cancel: a deadline of WQ_NOWAIT does not wait for the hold's end. */
-	int (*cancel)(void *state, const void *key, size_t len, int64_t deadline_ns);
+	int (*cancel)(void *state, const void *key, size_t len, int64_t deadline_ns, unsigned *was);
 	int64_t (*next_deadline)(void *state);
 	int (*add_many)(void *state, const wq_key *keys, size_t n, int *outcomes);
 
 	int (*get)(void *state, wq_item *item, int64_t deadline_ns);
-	int (*get_many)(void *state, wq_item *items, size_t item_size, size_t max,
+	int (*get_many)(void *state, wq_item *items, size_t max,
 	                int64_t deadline_ns);
 	int (*interrupt)(void *state, int n);
 
 	int (*done)(void *state, const wq_item *item);
-	int (*done_many)(void *state, const wq_item *items, size_t item_size, size_t n,
+	int (*done_many)(void *state, const wq_item *items, size_t n,
 	                 int *outcomes);
 	int (*next)(void *state, wq_item *item, int64_t deadline_ns);
-	int (*next_many)(void *state, wq_item *items, size_t item_size, size_t n, size_t max,
+	int (*next_many)(void *state, wq_item *items, size_t n, size_t max,
 	                 int64_t deadline_ns);
 	int (*requeue)(void *state, const wq_item *item, enum wq_where where);
 	int (*extend)(void *state, const wq_item *item, int64_t span_ns);
@@ -121,16 +124,16 @@ typedef struct wq_engine {
 	int (*fd)(void *state);
 	int (*clock_changed)(void *state);
 
-	/* forget, num_requeues: by the item if it is not NULL, else by the key. */
+	/* forget, failures: by the item if it is not NULL, else by the key. */
 	int (*forget)(void *state, const wq_item *item, const void *key, size_t len);
-	int64_t (*num_requeues)(void *state, const wq_item *item, const void *key, size_t len);
+	int64_t (*failures)(void *state, const wq_item *item, const void *key, size_t len);
 	/* turn: what the Get answers, or WQ_OK without one. */
 	int (*turn)(void *state, wq_item *item, wq_turn *turn);
 	/* gate_change: its new number. */
 	uint32_t (*gate_change)(void *state, wq_gate *gate);
-	/* look: what the engine knows; the rest is zero already. */
-	int (*look)(void *state, wq_snapshot *out);
-	/* set_failures: the count is checked. NULL: WQ_ENOTSUP. */
+	/* snapshot: what the engine knows; the rest is zero already. */
+	int (*snapshot)(void *state, wq_snapshot *out);
+	/* set_failures: the count is checked. */
 	int (*set_failures)(void *state, const void *key, size_t len, uint32_t failures);
 } wq_engine;
 
@@ -141,7 +144,7 @@ typedef struct wq_engine {
  * WQ_EINVAL (NULL, or too many failures); the status of a limiter that carries one;
  * WQ_ENOTSUP: the limiter keeps more than that of a key (a bucket for each, decorrelated jitter).
  */
-WQ_API int64_t wq_engine_ask(wq_limiter *l, const void *key, size_t len, int64_t now_ns,
+WQ_API wq_value wq_engine_ask(wq_limiter *l, const void *key, size_t len, int64_t now_ns,
                              uint32_t *failures);
 
 #ifdef __cplusplus

@@ -47,8 +47,8 @@ typedef struct wq_heap_elem {
  */
 WQ_API int wq_heap_new(wq_heap **out, const wq_allocator *allocator);
 
-/* Free the heap; its values are the caller's. Returns how many were left, WQ_EINVAL for NULL. */
-WQ_API int64_t wq_heap_free(wq_heap *h);
+/* Free the heap; its values are the caller's. Returns how many were left; 0 for NULL. */
+WQ_API wq_value wq_heap_free(wq_heap *h);
 
 /*
  * Add a value. elem may be NULL. The heap keeps the pointer, not what it points to.
@@ -82,7 +82,7 @@ WQ_API int wq_heap_remove(wq_heap *h, wq_heap_elem elem, void **value);
 WQ_API int wq_heap_update(wq_heap *h, wq_heap_elem elem, int64_t priority);
 
 /* How many elements it holds; WQ_EINVAL for NULL. */
-WQ_API int64_t wq_heap_size(const wq_heap *h);
+WQ_API wq_value wq_heap_size(const wq_heap *h);
 
 #ifdef __cplusplus
 }

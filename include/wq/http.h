@@ -87,7 +87,7 @@ WQ_API int wq_http_start(wq_http **out, const wq_http_options *options);
 WQ_API int wq_http_port(const wq_http *h);
 
 /*
- * Ends the server, connections included, and frees it. WQ_OK or WQ_EINVAL (NULL). Blocks: until its
+ * Ends the server, connections included, and frees it. Returns WQ_OK, also for NULL. Blocks: until its
  * threads have ended; a walk is cut short.
  */
 WQ_API int wq_http_stop(wq_http *h);

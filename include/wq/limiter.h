@@ -60,7 +60,7 @@ extern "C" {
 typedef struct wq_limiter wq_limiter;
 
 /* Failures of a key are counted up to here. */
-#define WQ_FAILURES_MAX 0x7fffffu
+#define WQ_FAILURES_MAX 0x3fffffu
 
 /* ---- constructors -------------------------------------------------------- */
 
@@ -132,13 +132,14 @@ WQ_API wq_limiter *wq_limiter_max_wait(wq_limiter *part, int64_t max_ns);
 WQ_API wq_limiter *wq_limiter_bounded(wq_limiter *part, int64_t idle_ns);
 
 /*
- * What controllers use, and a queue that is given none: the longer of
- * exponential(5 ms, 1000 s) and bucket(10 a second, 100).
+ * client-go's default for controllers: the longer of exponential(5 ms, 1000 s) and bucket(10 a
+ * second, 100). The bucket is shared: all keys together are retried ten times a second. A queue
+ * that is given no limiter has exponential(5 ms, 1000 s) alone.
  */
-WQ_API wq_limiter *wq_limiter_default(void);
+WQ_API wq_limiter *wq_limiter_controller(void);
 
-/* For each key alone: exponential(1 ms, 1000 s). */
-WQ_API wq_limiter *wq_limiter_default_item(void);
+/* client-go's default for items: exponential(1 ms, 1000 s). */
+WQ_API wq_limiter *wq_limiter_item_based(void);
 
 /*
  * A limiter of one's own. The functions are called one at a time, with the time
@@ -147,7 +148,7 @@ WQ_API wq_limiter *wq_limiter_default_item(void);
  *
  * when:         how long the key has to wait; < 0 counts as 0.
  * forget:       clear what is remembered of the key.
- * num_requeues: how often `when` was asked for the key since it was forgotten; below UINT32_MAX.
+ * failures: how often `when` was asked for the key since it was forgotten; below UINT32_MAX.
  * give_back:    undo the last `when` as far as it reserved something that the
  *               key turned out not to need: a token, not a count. Optional.
  * free:         called once, when the limiter is freed. Optional.
@@ -158,13 +159,13 @@ WQ_API wq_limiter *wq_limiter_default_item(void);
 typedef struct wq_limiter_functions {
 	int64_t (*when)(void *ctx, const void *key, size_t len, int64_t now_ns);
 	void (*forget)(void *ctx, const void *key, size_t len);
-	uint32_t (*num_requeues)(void *ctx, const void *key, size_t len);
+	uint32_t (*failures)(void *ctx, const void *key, size_t len);
 	void (*give_back)(void *ctx, const void *key, size_t len);
 	void (*free)(void *ctx);
 	void *ctx;
 } wq_limiter_functions;
 
-WQ_API wq_limiter *wq_limiter_own(const wq_limiter_functions *f);
+WQ_API wq_limiter *wq_limiter_custom(const wq_limiter_functions *f);
 
 /* WQ_OK; the status of a constructor that failed; WQ_ENOMEM for NULL. */
 WQ_API int wq_limiter_status(const wq_limiter *l);
@@ -182,13 +183,13 @@ WQ_API int wq_limiter_free(wq_limiter *l);
  * WQ_ETOOLONG, WQ_EBUSY (it belongs to another), WQ_ENOMEM (nothing was counted),
  * or the status of one that failed.
  */
-WQ_API int64_t wq_limiter_when(wq_limiter *l, const void *key, size_t len, int64_t now_ns);
+WQ_API wq_value wq_limiter_when(wq_limiter *l, const void *key, size_t len, int64_t now_ns);
 
 /* Clears what is remembered of the key; a key that is not known is fine. WQ_OK, or an error. */
 WQ_API int wq_limiter_forget(wq_limiter *l, const void *key, size_t len);
 
 /* How many failures are remembered of the key; or an error. */
-WQ_API int64_t wq_limiter_num_requeues(wq_limiter *l, const void *key, size_t len);
+WQ_API wq_value wq_limiter_failures(wq_limiter *l, const void *key, size_t len);
 
 /*
  * The last wq_limiter_when() turned out needless, and was for this key (the caller sees to
@@ -197,7 +198,7 @@ WQ_API int64_t wq_limiter_num_requeues(wq_limiter *l, const void *key, size_t le
 WQ_API int wq_limiter_give_back(wq_limiter *l, const void *key, size_t len);
 
 /* How many keys it remembers; or an error. */
-WQ_API int64_t wq_limiter_size(wq_limiter *l);
+WQ_API wq_value wq_limiter_size(wq_limiter *l);
 
 #ifdef __cplusplus
 }

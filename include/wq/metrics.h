@@ -23,17 +23,16 @@
  *   workqueue_retries_total                       | counter   | delayed and limited adds, retries
  *   wq_waiting                                    | gauge     | keys that wait for their time
  *   wq_running                                    | gauge     | keys that are held
- *   wq_left                                       | gauge     | keys that a shutdown left over
+ *   wq_left                                       | gauge     | waiting keys that a shutdown left over
  *   wq_oldest_queued_seconds                      | gauge     | how long the head of the line has been there
  *   wq_delay_lateness_seconds                     | histogram | from the due time to the line
  *   wq_merged_total                               | counter   | adds that were merged
  *   wq_refused_total                              | counter   | adds that were refused
- *   wq_requeued_total                             | counter   | adds of keys that were held
- *   wq_dropped_total                              | counter   | waiting keys that a shutdown dropped
- *   wq_given_up_total                             | counter   | keys given up by their handlers: WQ_DROP
+ *   wq_marked_total                             | counter   | adds of keys that were held
+ *   wq_dropped_total                             | counter   | keys given up by their handlers: WQ_DROP
  *   wq_dead_total                                 | counter   | keys that failed for good
  *   wq_stale_total                                | counter   | items handed back that were not held
- *   wq_overstayed_total                           | counter   | handlers that took longer than allowed
+ *   wq_slow_handlers_total                           | counter   | handlers that took longer than allowed
  *
  * All carry the label `name`. Gauges that change with time are computed when they
  * are read; no thread ticks. With an order of one's own nobody knows the head of the
@@ -54,7 +53,7 @@ extern "C" {
 /* Returns WQ_OK, WQ_EINVAL (NULL) or WQ_ENOMEM. */
 WQ_API int wq_registry_new(wq_registry **out);
 
-/* Returns WQ_OK, WQ_EINVAL (NULL), or WQ_EBUSY: a queue is in it, or somebody holds it. */
+/* Returns WQ_OK (also for NULL), or WQ_EBUSY: a queue is in it, or somebody holds it. */
 WQ_API int wq_registry_free(wq_registry *r);
 
 /*
@@ -66,14 +65,14 @@ WQ_API int wq_registry_hold(wq_registry *r);
 WQ_API int wq_registry_release(wq_registry *r);
 
 /* How many queues are in it; WQ_EINVAL for NULL. */
-WQ_API int64_t wq_registry_size(wq_registry *r);
+WQ_API wq_value wq_registry_size(wq_registry *r);
 
 /*
  * Called for a queue of the registry, under the registry's lock: no queue can leave it
  * meanwhile. It may use the queue, but not wq_new(), wq_free() or the registry.
  * 0 goes on; any other value stops.
  */
-typedef int (*wq_registry_fn)(void *ctx, const char *name, wq *q);
+typedef int (*wq_registry_fn)(void *ctx, const char *name, wq_queue *q);
 
 /* Shows every queue, in the order of their names. WQ_OK, WQ_EINVAL, or what fn answered. */
 WQ_API int wq_registry_each(wq_registry *r, wq_registry_fn fn, void *ctx);
@@ -111,7 +110,7 @@ WQ_API int wq_metrics_write(wq_registry *r, enum wq_metrics_format format, wq_wr
  * metrics below, of the queue that it is given to (wq_options.provider), under the queue's lock. The
  * functions may not block or call the queue. Any of them may be NULL. The struct is copied.
  *
- * Everything else, the two gauges of ages among it, is in wq_look(): read it when it is asked for.
+ * Everything else, the two gauges of ages among it, is in wq_snapshot_take(): read it when it is asked for.
  */
 enum wq_metric {
 	WQ_METRIC_DEPTH = 0, /* add: +1, -1; -n at wq_free(), which gives up n keys: 0 in the end */

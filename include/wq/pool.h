@@ -2,7 +2,7 @@
  * A pool of workers for a queue: the loop of get, work, done or retry, in
  * threads of its own, around one handler.
  *
- *     static int64_t reconcile(void *ctx, const wq_item *it)
+ *     static wq_verdict reconcile(void *ctx, const wq_item *it)
  *     {
  *         return look_at(it->key, it->len) == 0 ? WQ_DONE : WQ_RETRY;
  *     }
@@ -10,13 +10,13 @@
  *     wq_pool *p;
  *     wq_pool_start(&p, q, &(wq_pool_options){.workers = 8, .handler = reconcile});
  *     ...
- *     wq_drain_for(q, 10 * WQ_SECOND, &report);   // the workers finish what there is
+ *     wq_drain_for(q, 10 * WQ_SECOND, NULL, &report);   // the workers finish what there is
  *     wq_pool_free(p);
  *     wq_free(q);
  *
- * The handler answers what is to become of the key, see wq_settle(): WQ_DONE,
- * a number of nanoseconds (1000 or more) after which the key comes again, WQ_DROP, or any
- * other number to retry. It does not hand the item back itself.
+ * The handler returns a verdict, see wq_settle(): WQ_DONE, WQ_RETRY, wq_retry_after(),
+ * wq_again_after(), WQ_DROP or WQ_FATAL. It does not hand the item back itself. (A verdict of an
+ * unknown kind, which only a cast can make, counts as WQ_RETRY.)
  *
  * [POOL] A key that a worker has taken is settled by what its handler answers,
  * whatever happens to the pool meanwhile. Stopping a pool never shuts its
@@ -42,17 +42,17 @@ typedef struct wq_pool wq_pool;
 
 #define WQ_WORKERS_MAX 4096
 
-typedef int64_t (*wq_handler)(void *ctx, const wq_item *item);
+typedef wq_verdict (*wq_handler)(void *ctx, const wq_item *item);
 
-/* A handler that has overstayed its time. The key is valid during the callback. */
-typedef struct wq_overstay {
+/* A handler that has slow_handlers its time. The key is valid during the callback. */
+typedef struct wq_slow_handler {
 	const void *key;
 	size_t len;
 	uint32_t attempts;
 	uint32_t worker;
 	int64_t running_ns; /* so long by now */
 	uint64_t reserved[3];
-} wq_overstay;
+} wq_slow_handler;
 
 /* Workers and handler have to be given; the rest may be zero. */
 typedef struct wq_pool_options {
@@ -72,12 +72,12 @@ typedef struct wq_pool_options {
 	 * longer is reported once, and counted; nothing else happens to it. A thread
 	 * that watches is started only if this is given.
 	 */
-	int64_t limit_ns;
+	int64_t slow_ns;
 	/*
 	 * Called outside all locks, in the watching thread, or in the worker's own if the
 	 * handler ends at that moment; so in several at once. Optional.
 	 */
-	void (*on_overstay)(void *ctx, const wq_overstay *o);
+	void (*on_slow)(void *ctx, const wq_slow_handler *o);
 	uint64_t reserved[6]; /* must be zero */
 } wq_pool_options;
 
@@ -86,13 +86,13 @@ typedef struct wq_pool_options {
  *
  * Returns WQ_OK, or, with no thread left behind:
  *   WQ_EINVAL  a NULL out, queue, options or handler; workers 0 or above
- *              WQ_WORKERS_MAX; limit_ns < 0; paused above 1; a reserved word not zero
+ *              WQ_WORKERS_MAX; slow_ns < 0; paused above 1; a reserved word not zero
  *   WQ_ENOMEM
  *   WQ_EIO     the system has no thread left
  *
  * A queue that is shut down already: the workers finish what is there, and end.
  */
-WQ_API int wq_pool_start(wq_pool **out, wq *q, const wq_pool_options *options);
+WQ_API int wq_pool_start(wq_pool **out, wq_queue *q, const wq_pool_options *options);
 
 /*
  * Have n workers. More are started at once; fewer: as many end, each when it is done with
@@ -133,18 +133,19 @@ WQ_API int wq_pool_stop_for(wq_pool *p, int64_t timeout_ns);
 
 /*
  * wq_drain_until() of the queue, and then the end of the workers, within one deadline.
- * Answers like the first of the two that is not WQ_OK. After WQ_EINVAL and
- * WQ_EDEADLK nothing was begun; after anything else the workers take no more keys.
+ * Answers like the drain, or, if only the workers' end took too long, WQ_ETIMEDOUT. After WQ_EINVAL
+ * and WQ_EDEADLK nothing was begun; after anything else the workers take no more keys.
  */
 WQ_API int wq_pool_drain_until(wq_pool *p, int64_t deadline_ns, const wq_drain_options *options,
                                wq_report *report);
 
-/* The same with a span from now (<= 0: looks once), as wq_drain_for(). */
-WQ_API int wq_pool_drain_for(wq_pool *p, int64_t timeout_ns, wq_report *report);
+/* The same with a timeout from now, as wq_drain_for(). */
+WQ_API int wq_pool_drain_for(wq_pool *p, int64_t timeout_ns, const wq_drain_options *options,
+                             wq_report *report);
 
 /*
  * Stop the pool, wait for its handlers, however long they take, and free it.
- * WQ_OK, or WQ_EINVAL (NULL), WQ_EDEADLK: called by a handler or a callback of
+ * WQ_OK (also for NULL), or WQ_EDEADLK: called by a handler or a callback of
  * this pool, and nothing has changed. No other call on the pool may run beside it.
  */
 WQ_API int wq_pool_free(wq_pool *p);
@@ -154,12 +155,12 @@ typedef struct wq_pool_counts {
 	uint64_t done;       /* WQ_DONE */
 	uint64_t retried;    /* waits or is queued for its next attempt */
 	uint64_t again;      /* once more after a while */
-	uint64_t dropped;    /* WQ_DROP; or once more, but the queue is shut down */
+	uint64_t dropped;    /* WQ_DROP */
 	uint64_t dead;       /* failed max_attempts times */
-	uint64_t left;       /* to be retried, but the queue is shut down */
+	uint64_t left;       /* to be retried or to come again, but the queue is shut down */
 	uint64_t cancelled;  /* to come again, but cancelled meanwhile */
 	uint64_t stale;      /* the handler handed the item back itself */
-	uint64_t overstayed; /* handlers that took longer than limit_ns */
+	uint64_t slow_handlers; /* handlers that took longer than slow_ns */
 	uint32_t workers;    /* threads that have not ended */
 	uint32_t busy;       /* of those, in a handler */
 	uint64_t reserved[4];

@@ -17,7 +17,7 @@
  *   done      | stale   | stale         | stale   | gone     | queued, tail  | waiting
  *   requeue   | stale   | stale         | stale   | queued   | queued        | queued
  *   retry     | stale   | stale         | stale   | waiting  | queued, tail  | waiting, earlier time
- *   shutdown  | –       | dropped       | kept    | kept     | kept          | waiting off
+ *   shutdown  | –       | left over     | kept    | kept     | kept          | left over
  *
  * An add absorbs the waiting copy of its key; no add makes a queued or dirty key
  * wait again: who wants that cancels first.
@@ -54,8 +54,10 @@
  *   drain                   | closes it     | waits for what the first one waits for
  *   shutting_down           | 0             | 1
  *
- * It is closing while keys that wait are dropped, run or waited for. Other calls do not wait for
- * that: long work hands the lock to whoever waits for it, at least every 1,000 keys.
+ * It is closing while keys that are due enter the line, or waiting keys are run or waited for. Other
+ * calls do not wait for that: long work hands the lock to whoever waits for it, at least every
+ * 1,000 keys. Keys that wait in a queue that is shut never come due: they are left over. They are
+ * listed by drains and walks until they are cancelled or the queue is freed.
  *
  * Statuses: >= 0 is a value or an outcome, < 0 an error, see wq/status.h. An
  * engine that lives elsewhere may answer WQ_EIO to any call that returns a
@@ -82,14 +84,14 @@
 extern "C" {
 #endif
 
-typedef struct wq wq;
+typedef struct wq_queue wq_queue;
 typedef struct wq_item wq_item;
 typedef struct wq_registry wq_registry;
 struct wq_engine;
 struct wq_metrics_provider;
 
 /* Given to a Get instead of a deadline: do not wait, WQ_EAGAIN if nothing is ready. */
-#define WQ_NOWAIT INT64_C(-1)
+#define WQ_NOWAIT -1L
 
 /* The longest key, in bytes. A longer one is answered with WQ_ETOOLONG. */
 #define WQ_KEY_MAX 65536
@@ -97,7 +99,7 @@ struct wq_metrics_provider;
 /* ---- life ---------------------------------------------------------------- */
 
 /* For wq_options.spin_ns: a waiting Get goes to sleep at once. */
-#define WQ_SPIN_NEVER INT64_C(-1)
+#define WQ_SPIN_NEVER -1L
 
 /*
  * All zero is a good queue: FIFO, unbounded, no name, memory engine. Strings
@@ -133,7 +135,7 @@ typedef struct wq_options {
 	size_t max_keys;
 	/*
 	 * How long failed keys wait; it belongs to the queue in every case. NULL:
-	 * wq_limiter_default().
+	 * wq_limiter_exponential(5 * WQ_MILLISECOND, 1000 * WQ_SECOND).
 	 */
 	wq_limiter *limiter;
 	/*
@@ -181,15 +183,14 @@ typedef struct wq_options {
  * Blocks: no; with a registry, while somebody looks at its queues (wq_registry_each()).
  * Allocates: yes.
  */
-WQ_API int wq_new(wq **out, const wq_options *options);
+WQ_API int wq_new(wq_queue **out, const wq_options *options);
 
 /*
  * Free a queue. Keys that are still queued or wait, or were left over, are given
  * up, and the answer says how many: 0 after a drain that left nothing. A key and
  * its reminder are one.
  *
- * Returns that number (at most INT_MAX), or:
- *   WQ_EINVAL  q is NULL
+ * Returns that number (at most INT_MAX; 0 for NULL), or:
  *   WQ_EBUSY   an item is held, a thread is waiting or walking inside, or a
  *              pool works on it; the queue is unchanged. wq_shutdown() wakes
  *              Gets and drains
@@ -199,17 +200,17 @@ WQ_API int wq_new(wq **out, const wq_options *options);
  * Blocks: no; with a registry, while somebody looks at its queues (wq_registry_each()), or at
  * this one (wq_registry_visit(), a listing over HTTP).
  */
-WQ_API int wq_free(wq *q);
+WQ_API int wq_free(wq_queue *q);
 
 /* The queue's time now. WQ_EINVAL if q is NULL. Blocks: no. */
-WQ_API int64_t wq_now(wq *q);
+WQ_API wq_value wq_now(wq_queue *q);
 
 /*
  * The clock that was given to wq_new() has jumped: everyone who sleeps until
  * some time looks at it again. Needed only with a clock of one's own.
  * Returns WQ_OK, or WQ_EINVAL if q is NULL. Blocks: no.
  */
-WQ_API int wq_clock_changed(wq *q);
+WQ_API int wq_clock_changed(wq_queue *q);
 
 /* ---- add ----------------------------------------------------------------- */
 
@@ -231,10 +232,10 @@ WQ_API int wq_clock_changed(wq *q);
  *
  * Blocks: no. Allocates: yes, a new key.
  */
-WQ_API int wq_add(wq *q, const void *key, size_t len);
+WQ_API int wq_add(wq_queue *q, const void *key, size_t len);
 
 /* wq_add() of a C string, without its NUL. NULL: WQ_EINVAL. */
-WQ_API int wq_add_str(wq *q, const char *key);
+WQ_API int wq_add_str(wq_queue *q, const char *key);
 
 /* What an add with a delay does to a copy of the key that waits already. */
 enum wq_policy {
@@ -278,23 +279,23 @@ typedef struct wq_add_options {
  * a later one with or without a bound, limited ones and retries included, it comes due by then.
  * A copy that waited without one gets it from the first add that gives one, and is moved if it
  * waited for longer. The bound ends with the wait: when the copy has come due, or was cancelled,
- * dropped, or absorbed by an add; and wq_reschedule() lifts it. One that would lie behind
+ * left over, or absorbed by an add; and wq_reschedule() lifts it. One that would lie behind
  * WQ_NEVER is none. An add that does not wait needs none, and merges as ever.
  *
  * options may be NULL: an add now.
  *
- * Returns WQ_WAITING (it waits now), WQ_MOVED or WQ_KEPT (it waited already),
+ * Returns WQ_DELAYED (it waits now), WQ_MOVED or WQ_KEPT (it waited already),
  * WQ_QUEUED, WQ_MERGED or WQ_MARKED as wq_add(), or an error of wq_add(); also
  * WQ_EINVAL: more than one of both times and `limited` given, at_ns < 0, an
  * unknown policy, a reserved word not zero; within_ns < 0, or > 0 where it may not be given.
  *
  * Blocks: no. Allocates: yes.
  */
-WQ_API int wq_add_with(wq *q, const void *key, size_t len, const wq_add_options *options);
+WQ_API int wq_add_with(wq_queue *q, const void *key, size_t len, const wq_add_options *options);
 
 /* The same with a span from now, or a time, and WQ_MIN. */
-WQ_API int wq_add_after(wq *q, const void *key, size_t len, int64_t delay_ns);
-WQ_API int wq_add_at(wq *q, const void *key, size_t len, int64_t due_ns);
+WQ_API int wq_add_after(wq_queue *q, const void *key, size_t len, int64_t delay_ns);
+WQ_API int wq_add_at(wq_queue *q, const void *key, size_t len, int64_t due_ns);
 
 /*
  * [LIMITED] Add a key as long from now as the limiter says, with WQ_MIN: 0 is an add
@@ -305,7 +306,7 @@ WQ_API int wq_add_at(wq *q, const void *key, size_t len, int64_t due_ns);
  *
  * Answers like wq_add_after().
  */
-WQ_API int wq_add_limited(wq *q, const void *key, size_t len);
+WQ_API int wq_add_limited(wq_queue *q, const void *key, size_t len);
 
 /*
  * Clear the limiter's memory of the key, whatever its state, and nothing else:
@@ -315,16 +316,16 @@ WQ_API int wq_add_limited(wq *q, const void *key, size_t len);
  * Returns WQ_OK, also if nothing was remembered; or WQ_EINVAL, WQ_ETOOLONG.
  * Blocks: no. Allocates: no.
  */
-WQ_API int wq_forget(wq *q, const void *key, size_t len);
+WQ_API int wq_forget(wq_queue *q, const void *key, size_t len);
 
 /* The same by the item that is held; WQ_ESTALE, WQ_EOTHERQUEUE as wq_done(). */
-WQ_API int wq_forget_item(wq *q, const wq_item *item);
+WQ_API int wq_forget_item(wq_queue *q, const wq_item *item);
 
 /* How many failures the limiter remembers of the key; or WQ_EINVAL, WQ_ETOOLONG. Blocks: no. */
-WQ_API int64_t wq_num_requeues(wq *q, const void *key, size_t len);
+WQ_API wq_value wq_failures(wq_queue *q, const void *key, size_t len);
 
 /* The same by the item that is held; WQ_ESTALE, WQ_EOTHERQUEUE as wq_done(). */
-WQ_API int64_t wq_num_requeues_item(wq *q, const wq_item *item);
+WQ_API wq_value wq_failures_item(wq_queue *q, const wq_item *item);
 
 /*
  * [SET] The limiter remembers so many failures of the key, whatever it remembered before: for a
@@ -342,7 +343,7 @@ WQ_API int64_t wq_num_requeues_item(wq *q, const wq_item *item);
  *
  * Blocks: no. Allocates: no.
  */
-WQ_API int wq_set_failures(wq *q, const void *key, size_t len, uint32_t failures);
+WQ_API int wq_set_failures(wq_queue *q, const void *key, size_t len, uint32_t failures);
 
 /*
  * Give a key that waits another time, whatever policy it came with; a time that
@@ -353,33 +354,36 @@ WQ_API int wq_set_failures(wq *q, const void *key, size_t len, uint32_t failures
  * due_ns < 0), WQ_ETOOLONG, WQ_ENOMEM: it keeps its time; or WQ_ESHUTDOWN: a shutdown or
  * drain is about to drop it, or a drain that waited for all but WQ_NEVER is over.
  */
-WQ_API int wq_reschedule(wq *q, const void *key, size_t len, int64_t due_ns);
+WQ_API int wq_reschedule(wq_queue *q, const void *key, size_t len, int64_t due_ns);
 
 /*
  * Take a key back, in whatever state. Waiting copies and a queued key are gone;
  * one that is held is not dirty any more and does not come back by itself, nor
  * by a retry of this hold. An add after the cancel counts as always. What the limiter
- * remembers of it stays. A key that was left over is not found.
+ * remembers of it stays.
  *
- * Returns the WQ_STATE_ bits that it found (no status: see enum wq_state_bits
- * below), or WQ_ENOTFOUND; WQ_EINVAL, WQ_ETOOLONG. Blocks: no. Allocates: no.
+ * Returns WQ_CANCELLED, and in *was (unless it is NULL) the WQ_STATE_ bits that it found; or
+ * WQ_ENOTFOUND; WQ_EINVAL, WQ_ETOOLONG. Blocks: no. Allocates: no.
  */
-WQ_API int wq_cancel(wq *q, const void *key, size_t len);
+WQ_API int wq_cancel(wq_queue *q, const void *key, size_t len, unsigned *was);
 
 /*
  * The same, and if a worker holds the key, wait until that hold has ended; it
  * does not wait for holds that begin later. WQ_ETIMEDOUT: the key is cancelled
- * all the same. Do not call it while holding the key; in a pool's handler, for the key
- * that it handles: WQ_EDEADLK, and nothing has changed.
+ * all the same, and *was is written. Do not call it while holding the key; in a pool's handler,
+ * for the key that it handles: WQ_EDEADLK, and nothing has changed.
  */
-WQ_API int wq_cancel_sync_until(wq *q, const void *key, size_t len, int64_t deadline_ns);
+WQ_API int wq_cancel_until(wq_queue *q, const void *key, size_t len, int64_t deadline_ns,
+                           unsigned *was);
+WQ_API int wq_cancel_for(wq_queue *q, const void *key, size_t len, int64_t timeout_ns,
+                         unsigned *was);
 
 /*
  * When the next waiting key comes due; WQ_NEVER: none does. It may be too early
  * after a cancel. WQ_EINVAL if q is NULL. For event loops that cannot poll wq_fd(), which
  * is readable at that time by itself, or that run on a clock of their own.
  */
-WQ_API int64_t wq_next_deadline(wq *q);
+WQ_API wq_value wq_next_deadline(wq_queue *q);
 
 /* A key for wq_add_many(). */
 typedef struct wq_key {
@@ -399,7 +403,7 @@ typedef struct wq_key {
  *
  * Blocks: no. Allocates: yes.
  */
-WQ_API int wq_add_many(wq *q, const wq_key *keys, size_t n, int *outcomes);
+WQ_API int wq_add_many(wq_queue *q, const wq_key *keys, size_t n, int *outcomes);
 
 /* ---- get ----------------------------------------------------------------- */
 
@@ -438,30 +442,29 @@ struct wq_item {
  *
  * Blocks: until a key is ready. Allocates: no.
  */
-WQ_API int wq_get(wq *q, wq_item *item);
+WQ_API int wq_get(wq_queue *q, wq_item *item);
 
 /* The same, but waits no longer than until deadline_ns: WQ_ETIMEDOUT. A deadline < WQ_NOWAIT: WQ_EINVAL. */
-WQ_API int wq_get_until(wq *q, wq_item *item, int64_t deadline_ns);
+WQ_API int wq_get_until(wq_queue *q, wq_item *item, int64_t deadline_ns);
 
 /* The same with a span from now. A span <= 0 looks once. */
-WQ_API int wq_get_for(wq *q, wq_item *item, int64_t timeout_ns);
+WQ_API int wq_get_for(wq_queue *q, wq_item *item, int64_t timeout_ns);
 
 /* The same, without waiting: WQ_EAGAIN if nothing is ready. Blocks: no. */
-WQ_API int wq_try_get(wq *q, wq_item *item);
+WQ_API int wq_try_get(wq_queue *q, wq_item *item);
 
 /*
  * Get up to `max` keys at once: waits like wq_get_until() for the first and
- * takes those that are ready with it; it does not wait for `max`. `item_size`
- * is sizeof(wq_item) as the caller was compiled; items[] is an array of
- * elements of that size. The lock is let go of at least every 256 keys.
+ * takes those that are ready with it; it does not wait for `max`. The lock is let go of at least
+ * every 256 keys.
  *
  * deadline_ns: WQ_NEVER waits like wq_get(), WQ_NOWAIT does not wait.
  *
  * Returns how many items were filled, at least 1, or an error of
- * wq_get_until(); also WQ_EINVAL for max 0 or above INT_MAX, or an item_size
- * that is no multiple of 8 or smaller than the first version's.
+ * wq_get_until(); also WQ_EINVAL for max 0 or above INT_MAX.
  */
-WQ_API int wq_get_many(wq *q, wq_item *items, size_t item_size, size_t max, int64_t deadline_ns);
+WQ_API int wq_get_many_until(wq_queue *q, wq_item *items, size_t max, int64_t deadline_ns);
+WQ_API int wq_get_many_for(wq_queue *q, wq_item *items, size_t max, int64_t timeout_ns);
 
 /*
  * [INTR] Make n blocked Gets return WQ_EINTERRUPTED. If fewer are blocked, the rest
@@ -472,7 +475,7 @@ WQ_API int wq_get_many(wq *q, wq_item *items, size_t item_size, size_t max, int6
  * Returns how many were kept before the call (0 in most cases), or WQ_EINVAL
  * for a NULL queue or n < 0. Blocks: no.
  */
-WQ_API int wq_interrupt(wq *q, int n);
+WQ_API int wq_interrupt(wq_queue *q, int n);
 
 /* ---- done ---------------------------------------------------------------- */
 
@@ -482,15 +485,15 @@ WQ_API int wq_interrupt(wq *q, int n);
  * key that the limiter remembers stay until wq_forget(): who retries forgets after success, or
  * settles with WQ_DONE, which does both.
  *
- * Returns WQ_OK (gone), WQ_QUEUED (back in line) or WQ_WAITING (a copy waits
- * for its time), or:
+ * Returns WQ_OK (gone), WQ_QUEUED (back in line), WQ_DELAYED (a copy waits
+ * for its due time) or WQ_LEFT (the same, but the queue is shut down), or:
  *   WQ_EINVAL       q or item is NULL, or a reserved word is not zero
  *   WQ_ESTALE       the item is not held: done before, or an earlier hold
  *   WQ_EOTHERQUEUE  the item was got from another queue
  *
  * Blocks: no. Allocates: no.
  */
-WQ_API int wq_done(wq *q, const wq_item *item);
+WQ_API int wq_done(wq_queue *q, const wq_item *item);
 
 /*
  * wq_done() for n items. Not atomic: outcomes[i] (unless outcomes is NULL) is
@@ -498,10 +501,10 @@ WQ_API int wq_done(wq *q, const wq_item *item);
  * 256 keys.
  *
  * Returns how many of the items were held and are done now, or WQ_EINVAL as
- * in wq_get_many() (n = 0 is allowed), or if a reserved word of one of them is
+ * in wq_get_many_until() (n = 0 is allowed), or if a reserved word of one of them is
  * not zero; nothing is done then, and no outcome written.
  */
-WQ_API int wq_done_many(wq *q, const wq_item *items, size_t item_size, size_t n, int *outcomes);
+WQ_API int wq_done_many(wq_queue *q, const wq_item *items, size_t n, int *outcomes);
 
 /*
  * wq_done(item) and wq_get(item) in one step: the worker's loop in one round
@@ -517,22 +520,24 @@ WQ_API int wq_done_many(wq *q, const wq_item *items, size_t item_size, size_t n,
  *
  * Blocks: until a key is ready. Allocates: no.
  */
-WQ_API int wq_next(wq *q, wq_item *item);
+WQ_API int wq_next(wq_queue *q, wq_item *item);
 
-/* The same with a deadline, as wq_get_until(). */
-WQ_API int wq_next_until(wq *q, wq_item *item, int64_t deadline_ns);
+/* The same with a deadline or a timeout, as wq_get_until() and wq_get_for(). */
+WQ_API int wq_next_until(wq_queue *q, wq_item *item, int64_t deadline_ns);
+WQ_API int wq_next_for(wq_queue *q, wq_item *item, int64_t timeout_ns);
 
 /*
- * wq_done_many() of the first n items and wq_get_many() into the same array,
+ * wq_done_many() of the first n items and wq_get_many_until() into the same array,
  * which has room for max (n <= max). If an item is stale or another queue's,
  * the others are done, nothing is got, and the answer is that error. n = 0 is
- * a plain wq_get_many().
+ * a plain wq_get_many_until().
  *
  * Returns how many items were filled, or an error of wq_next_until() or
- * wq_get_many().
+ * wq_get_many_until().
  */
-WQ_API int wq_next_many(wq *q, wq_item *items, size_t item_size, size_t n, size_t max,
+WQ_API int wq_next_many_until(wq_queue *q, wq_item *items, size_t n, size_t max,
                         int64_t deadline_ns);
+WQ_API int wq_next_many_for(wq_queue *q, wq_item *items, size_t n, size_t max, int64_t timeout_ns);
 
 /*
  * Give a held key back unfinished, to the tail of the line (WQ_TAIL) or to
@@ -543,7 +548,7 @@ WQ_API int wq_next_many(wq *q, wq_item *items, size_t item_size, size_t n, size_
  * Returns WQ_QUEUED, or WQ_EINVAL, WQ_ESTALE, WQ_EOTHERQUEUE as wq_done().
  * Blocks: no. Allocates: no.
  */
-WQ_API int wq_requeue(wq *q, const wq_item *item, enum wq_where where);
+WQ_API int wq_requeue(wq_queue *q, const wq_item *item, enum wq_where where);
 
 /*
  * [RETRY] The work on a held key has failed: count that, and try again when the limiter
@@ -551,61 +556,81 @@ WQ_API int wq_requeue(wq *q, const wq_item *item, enum wq_where where);
  * the key was added meanwhile.
  *
  * Returns what has become of the key, which is held no more:
- *   WQ_WAITING    it waits for its next attempt, or for an earlier time it had
+ *   WQ_DELAYED    it waits for its next attempt, or for an earlier time it had
  *   WQ_QUEUED     it is back in line at once: it was added meanwhile, the limiter
  *                 asked for no delay, a drain runs what waits (once for a
  *                 key), or there was no memory to let it wait
  *   WQ_CANCELLED  it was cancelled during this hold: no failure is counted, and
- *                 it is done (an add after the cancel counts: WQ_QUEUED, WQ_WAITING)
+ *                 it is done (an add after the cancel counts: WQ_QUEUED, WQ_DELAYED)
  *   WQ_DEAD       it has failed max_attempts times: dead_letter was called, and
  *                 it is forgotten and done; if it was added meanwhile it is in line
  *                 afresh
- *   WQ_LEFT       the queue is shut down: it is done, and counts as left over in
- *                 the report of a drain. A drain that waits for what waits
- *                 accepts retries
+ *   WQ_LEFT       the queue is shut down: it is left over, for drains to report. A drain that
+ *                 waits for waiting keys accepts retries
  * or WQ_EINVAL, WQ_ESTALE, WQ_EOTHERQUEUE as wq_done(), and nothing has changed.
  *
  * Blocks: no, but for dead_letter. Allocates: perhaps.
  */
-WQ_API int wq_retry(wq *q, const wq_item *item);
+WQ_API int wq_retry(wq_queue *q, const wq_item *item);
 
 /*
- * What is to become of a held key, as a pool's handler answers it: a number.
+ * A verdict: what becomes of a held key. A pool's handler returns one; wq_settle() takes one.
  *
- *   WQ_DONE  (0)       forget it, and done
- *   1000 and above     forget it, and once more after so many nanoseconds: 30 * WQ_SECOND
- *   WQ_DROP            forget it, and done: given up
- *   WQ_FATAL           [FATAL] it failed for good: dead, as after max_attempts, however
- *                      many attempts it has left; with a dead letter, and in every phase
- *   any other < 0      retry, as wq_retry(); WQ_RETRY, or -errno, say
- *   1 to 999           retry: that is no time but a truth value, a status or an errno
+ *   WQ_DONE               finished: the key is forgotten and done
+ *   WQ_RETRY              failed: tried again after the limiter's delay, as wq_retry()
+ *   wq_retry_after(d)     failed: the same, but after d nanoseconds at the least
+ *   wq_again_after(d)     finished for now: forgotten, and added again after d nanoseconds
+ *   WQ_DROP               given up: forgotten and done, and counted as dropped
+ *   WQ_FATAL              [FATAL] failed for good: dead, as after max_attempts, however many
+ *                         attempts are left; dead_letter is called, in every phase of the queue
  *
- * Once more is an add_after with WQ_MIN: it merges with an add that came meanwhile, or
- * with a copy that waits already.
+ * wq_again_after() is a delayed add with WQ_MIN: it merges with an add that came meanwhile,
+ * or with a waiting copy of the key. A delay <= 0 is an add now.
  */
-#define WQ_DONE INT64_C(0)
-#define WQ_RETRY INT64_C(-1)
-#define WQ_DROP INT64_MIN
-#define WQ_FATAL (INT64_MIN + 1)
+enum wq_verdict_kind {
+	WQ_VERDICT_DONE = 0,
+	WQ_VERDICT_RETRY = 1,
+	WQ_VERDICT_AGAIN = 2,
+	WQ_VERDICT_DROP = 3,
+	WQ_VERDICT_FATAL = 4
+};
+
+typedef struct wq_verdict {
+	int64_t delay_ns; /* RETRY: at the least; AGAIN: exactly; otherwise 0 */
+	uint32_t kind;    /* of enum wq_verdict_kind */
+	uint32_t reserved0; /* must be zero */
+} wq_verdict;
+
+static const wq_verdict WQ_DONE = {0, WQ_VERDICT_DONE, 0};
+static const wq_verdict WQ_RETRY = {0, WQ_VERDICT_RETRY, 0};
+static const wq_verdict WQ_DROP = {0, WQ_VERDICT_DROP, 0};
+static const wq_verdict WQ_FATAL = {0, WQ_VERDICT_FATAL, 0};
+
+WQ_API wq_verdict wq_again_after(int64_t delay_ns);
+WQ_API wq_verdict wq_retry_after(int64_t delay_ns);
 
 /*
- * End a hold by such a number.
+ * End a hold by a verdict.
  *
- * Returns as wq_done() or wq_retry(). Once more, but it was cancelled during this hold:
- * forgotten, and WQ_CANCELLED. Once more, but the queue is shut down: WQ_OK, and a drain's
- * report counts it as dropped; so does a drain that waits for what waits, or keys that
+ * Returns as wq_done() or wq_retry(); also WQ_EINVAL for a verdict with an unknown kind, a delay
+ * below 0, or a reserved word that is not zero. wq_again_after() of a key that was cancelled during
+ * this hold: forgotten, and WQ_CANCELLED. In a queue that is shut down: WQ_LEFT, and a drain
+ * reports the key as delayed; a drain that waits for waiting keys does so, too, or keys that
  * come again and again would never let it end.
  */
-WQ_API int wq_settle(wq *q, const wq_item *item, int64_t verdict);
+WQ_API int wq_settle(wq_queue *q, const wq_item *item, wq_verdict verdict);
 
 /*
- * wq_settle() and wq_get_until() in one step, as wq_next_until() is for
- * wq_done(): the loop of a worker of one's own.
+ * wq_settle() and wq_get_until() in one step, as wq_next_until() is for wq_done(): for a
+ * worker's own loop.
  *
  * Answers like wq_next_until(). *settled, unless it is NULL, is what
  * wq_settle() would have answered; it is written whenever the hold has ended.
  */
-WQ_API int wq_settle_next(wq *q, wq_item *item, int64_t verdict, int64_t deadline_ns, int *settled);
+WQ_API int wq_settle_next_until(wq_queue *q, wq_item *item, wq_verdict verdict,
+                                int64_t deadline_ns, int *settled);
+WQ_API int wq_settle_next_for(wq_queue *q, wq_item *item, wq_verdict verdict, int64_t timeout_ns,
+                              int *settled);
 
 /*
  * Ask to hold the item for span_ns more from now. In the memory engine a hold
@@ -614,14 +639,14 @@ WQ_API int wq_settle_next(wq *q, wq_item *item, int64_t verdict, int64_t deadlin
  *
  * Returns WQ_OK, or WQ_EINVAL (also span_ns <= 0), WQ_ESTALE, WQ_EOTHERQUEUE.
  */
-WQ_API int wq_extend(wq *q, const wq_item *item, int64_t span_ns);
+WQ_API int wq_extend(wq_queue *q, const wq_item *item, int64_t span_ns);
 
 /*
  * Was this hold lost, so that another worker may have the key? 1 yes, 0 no.
  * In the memory engine a hold is never lost: an item that is held answers 0,
  * one that was handed back WQ_ESTALE. Other errors as wq_done().
  */
-WQ_API int wq_lost(wq *q, const wq_item *item);
+WQ_API int wq_lost(wq_queue *q, const wq_item *item);
 
 /* ---- wait ---------------------------------------------------------------- */
 
@@ -634,8 +659,8 @@ WQ_API int wq_lost(wq *q, const wq_item *item);
  * queue: WQ_EDEADLK.
  * Blocks: yes. Allocates: no.
  */
-WQ_API int wq_wait_idle_until(wq *q, int64_t deadline_ns);
-WQ_API int wq_wait_idle_for(wq *q, int64_t timeout_ns);
+WQ_API int wq_wait_idle_until(wq_queue *q, int64_t deadline_ns);
+WQ_API int wq_wait_idle_for(wq_queue *q, int64_t timeout_ns);
 
 /*
  * [KEYWAIT] Wait until what had been asked of one key before this call is finished: a
@@ -647,32 +672,33 @@ WQ_API int wq_wait_idle_for(wq *q, int64_t timeout_ns);
  * Returns as wq_wait_idle_until(); also WQ_ETOOLONG. WQ_EDEADLK only for the key
  * that the handler handles.
  */
-WQ_API int wq_wait_key_until(wq *q, const void *key, size_t len, int64_t deadline_ns);
-WQ_API int wq_wait_key_for(wq *q, const void *key, size_t len, int64_t timeout_ns);
+WQ_API int wq_wait_key_until(wq_queue *q, const void *key, size_t len, int64_t deadline_ns);
+WQ_API int wq_wait_key_for(wq_queue *q, const void *key, size_t len, int64_t timeout_ns);
 
 /* ---- stop ---------------------------------------------------------------- */
 
 /*
- * Refuse further adds, and drop the keys that are not due yet. Queued keys can still be
- * got; when none is left, every Get answers WQ_ESHUTDOWN. Blocked Gets wake up. Every drain
- * that has begun returns WQ_EINTERRUPTED. May be called again, to release drains that have
- * begun since.
+ * Refuse further adds. Queued keys can still be got; when none is left, every Get answers
+ * WQ_ESHUTDOWN. Waiting keys that are not due are left over: they never come due, and wq_free() and
+ * drains count them. Blocked Gets wake up. Every drain that has begun returns WQ_EINTERRUPTED. May
+ * be called again, to release drains that have begun since.
  *
  * Returns WQ_OK, or WQ_EINVAL if q is NULL. Blocks: no, but it takes time in proportion to
- * the number of keys that wait.
+ * the number of keys that are due and not in line yet.
  */
-WQ_API int wq_shutdown(wq *q);
+WQ_API int wq_shutdown(wq_queue *q);
 
 /* Has a shutdown or a drain begun? 1 or 0; WQ_EINVAL if q is NULL. */
-WQ_API int wq_shutting_down(wq *q);
+WQ_API int wq_shutting_down(wq_queue *q);
 
 /* The bits of a key's state. 0: the queue does not know the key. */
 enum wq_state_bits {
 	WQ_STATE_QUEUED = 1,  /* in line */
 	WQ_STATE_RUNNING = 2, /* held by a worker */
 	WQ_STATE_DIRTY = 4,   /* held, and added again meanwhile */
-	WQ_STATE_WAITING = 8, /* a copy waits for its time, alone or beside the others */
-	WQ_STATE_LEFT = 16    /* left over: its retry came after a shutdown */
+	WQ_STATE_WAITING = 8, /* waits for its due time, alone or beside the others */
+	WQ_STATE_LEFT = 16,   /* the same in a queue that is shut down: it will not come due */
+	WQ_STATE_RETRYING = 32 /* beside WAITING or LEFT: for a retry or a limited add, not for a delay */
 };
 
 /* One key as walk and drain show it. The bytes are valid during the callback. */
@@ -693,78 +719,79 @@ typedef struct wq_key_info {
  */
 typedef int (*wq_walk_fn)(void *ctx, const wq_key_info *info);
 
-/* What a drain left, as one consistent cut. All 0 but dead: everything was finished, nothing dropped. */
+/*
+ * The keys that a drain did not finish, by reason, as one consistent cut. All but dead are 0 after
+ * WQ_OK.
+ */
 typedef struct wq_report {
-	uint64_t queued;      /* keys in line */
-	uint64_t running;     /* keys that are held, dirty or not */
-	uint64_t dirty;       /* of those, keys that will come back */
-	uint64_t waiting;     /* keys whose time has not come */
-	uint64_t dropped;     /* waiting copies that the shutdown dropped */
-	uint64_t left;        /* keys that failed after the shutdown and were not tried again */
-	uint64_t dead;        /* keys that died: max_attempts or WQ_FATAL, since wq_new() */
-	uint64_t reserved[1]; /* zero */
+	uint64_t queued;      /* in line */
+	uint64_t running;     /* held, dirty or not */
+	uint64_t dirty;       /* of those, added again meanwhile */
+	uint64_t retries;     /* failed, and waited for a retry or were not retried any more */
+	uint64_t delayed;     /* waited for the due time of a delayed add */
+	uint64_t dead;        /* died: max_attempts or WQ_FATAL, since wq_new() */
+	uint64_t reserved[2]; /* zero */
 } wq_report;
 
-/* What a drain does with keys that wait. The first drain or shutdown decides. */
-enum wq_waiting {
-	WQ_WAITING_DROP = 0, /* drop them; the report counts them */
-	WQ_WAITING_RUN = 1,  /* queue them all at once, in the order of their times */
-	WQ_WAITING_WAIT =
-	    2 /* wait until each has come due; those with WQ_NEVER are not waited for */
+/* What a drain does with waiting keys. The first drain or shutdown decides. */
+enum wq_drain_mode {
+	WQ_DRAIN_LEAVE = 0, /* leave them over: finish what is queued, report what waits, stop */
+	WQ_DRAIN_RUN = 1,   /* queue them all at once, in the order of their due times */
+	WQ_DRAIN_WAIT = 2   /* wait until each has come due, but for those with WQ_NEVER */
 };
 
 typedef struct wq_drain_options {
 	/*
-	 * Called for each key that is there at the end, left over ones included, with
-	 * its state and age; NULL: counts only.
+	 * Called for every unfinished key, once the drain is over: its state says why it was not
+	 * finished: QUEUED, RUNNING, WAITING or LEFT (a delayed add), and these two with RETRYING
+	 * (a failed key). NULL: nobody is told, the report counts them.
 	 */
 	wq_walk_fn left;
 	void *ctx;
-	enum wq_waiting waiting;
+	enum wq_drain_mode mode;
 	uint32_t reserved0;   /* must be zero */
 	uint64_t reserved[3]; /* must be zero */
 } wq_drain_options;
 
 /*
- * Refuse further adds, as wq_shutdown(), and wait until nothing is queued and
- * nothing held. The workers go on and work through what is left; pools of this queue that are
- * paused are resumed. Keys that wait for their time are dropped, unless options say
- * otherwise: report->dropped counts them, and WQ_OK does not speak of them, nor of
- * keys that fail meanwhile: report->left counts those. Who wants to know which keys
- * wait drains with WQ_WAITING_WAIT, is shown them by options->left when the deadline
- * has passed, and then calls wq_shutdown(). [DRAIN] Any
- * number of threads may drain; all of them return.
+ * [DRAIN] Refuse further adds, as wq_shutdown(), and wait until nothing is queued and nothing held.
+ * The workers go on and finish what is queued; paused pools of this queue are resumed. Waiting
+ * keys are left over, run or waited for, as options->mode says. Keys that fail meanwhile are left
+ * over; in mode RUN after one more attempt, and in mode WAIT they are retried. Any number of
+ * threads may drain; all of them return.
  *
  * options and report may be NULL. *report is filled, and options->left called,
- * on WQ_OK, WQ_ETIMEDOUT and WQ_EINTERRUPTED alike.
+ * on WQ_OK, WQ_LEFT, WQ_ETIMEDOUT and WQ_EINTERRUPTED alike.
  *
- * Returns WQ_OK: nothing is queued, held or waiting (but, in a drain that waits, for
- * WQ_NEVER); or:
+ * Returns:
+ *   WQ_OK            every key is finished
+ *   WQ_LEFT          nothing is queued or held, but some keys are left over
  *   WQ_ETIMEDOUT     the deadline passed; the queue stays shut, and what is
  *                    queued can still be got
  *   WQ_EINTERRUPTED  a wq_shutdown() released this drain before it was over
- *   WQ_ENOMEM        the keys that were left could not be listed; the counts
+ *   WQ_ENOMEM        the unfinished keys could not be listed; the counts
  *                    are right and the drain itself is over
- *   WQ_EINVAL        q is NULL, deadline < 0, a reserved word is not zero;
+ *   WQ_EINVAL        q is NULL, deadline < 0, an unknown mode, a reserved word is not zero;
  *                    the queue is not shut
+ *   WQ_EDEADLK       called by a handler of a pool of this queue; the queue is not shut
  *
- * Nobody drains while holding an item: it would wait for itself; in a handler of a pool of this
- * queue: WQ_EDEADLK, and the queue is not shut.
+ * Whoever holds an item and drains waits for itself: do not.
  * Blocks: yes.
  */
-WQ_API int wq_drain_until(wq *q, int64_t deadline_ns, const wq_drain_options *options,
+WQ_API int wq_drain_until(wq_queue *q, int64_t deadline_ns, const wq_drain_options *options,
                           wq_report *report);
 
-/* The same with a span from now (<= 0: looks once), no listing, and dropping what waits. */
-WQ_API int wq_drain_for(wq *q, int64_t timeout_ns, wq_report *report);
+/* The same with a timeout from now (<= 0: does not wait). */
+WQ_API int wq_drain_for(wq_queue *q, int64_t timeout_ns, const wq_drain_options *options,
+                        wq_report *report);
 
 /* ---- look ---------------------------------------------------------------- */
 
 /* How many keys are queued; held and waiting ones do not count. WQ_EINVAL if q is NULL. Blocks: no. */
-WQ_API int64_t wq_len(wq *q);
+WQ_API wq_value wq_len(wq_queue *q);
 
 /* The state of one key as WQ_STATE_... bits, 0 if absent; WQ_EINVAL, WQ_ETOOLONG. Blocks: no. */
-WQ_API int wq_state(wq *q, const void *key, size_t len);
+WQ_API int wq_state(wq_queue *q, const void *key, size_t len);
 
 /*
  * Show every key to `fn`, in no particular order. At most 256 keys are copied
@@ -775,7 +802,7 @@ WQ_API int wq_state(wq *q, const void *key, size_t len);
  * Returns how many keys were shown (the one that stopped it included), WQ_EINVAL (q or fn is
  * NULL), or WQ_ENOMEM (no buffer for a key of over 4,000 bytes). Allocates: a buffer, if it can.
  */
-WQ_API int64_t wq_walk(wq *q, wq_walk_fn fn, void *ctx);
+WQ_API wq_value wq_walk(wq_queue *q, wq_walk_fn fn, void *ctx);
 
 /* ---- event loops --------------------------------------------------------- */
 
@@ -792,7 +819,7 @@ WQ_API int64_t wq_walk(wq *q, wq_walk_fn fn, void *ctx);
  *
  * Returns the descriptor, or WQ_EINVAL, or WQ_EIO if none could be made.
  */
-WQ_API int wq_fd(wq *q);
+WQ_API int wq_fd(wq_queue *q);
 
 #ifdef __cplusplus
 }

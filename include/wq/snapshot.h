@@ -3,10 +3,10 @@
  * what happened so far, and how long things took.
  *
  *     wq_snapshot s;
- *     wq_look(q, &s);
+ *     wq_snapshot_take(q, &s);
  *     printf("%" PRIu64 " queued, the oldest for %.3f s\n", s.queued, 1e-9 * (double)s.oldest_queued.age_ns);
  *
- * Counts by state are there for every queue, and so are dropped, dead, given_up and overstayed. The
+ * Counts by state are there for every queue, and so are dead, dropped and slow_handlers. The
  * other counters, histograms and ages of running keys need a queue with a name (wq_options.name):
  * without one nobody asked for them, and they cost a look at the clock for every step. They are 0
  * then.
@@ -51,8 +51,8 @@ typedef struct wq_snapshot {
 	uint64_t queued;     /* keys in line */
 	uint64_t running;    /* held */
 	uint64_t dirty;      /* of those, to come back */
-	uint64_t waiting;    /* copies that wait for their time */
-	uint64_t left;       /* left over by a shutdown */
+	uint64_t waiting;    /* copies that wait for their due time */
+	uint64_t left;       /* the same in a queue that is shut down: left over */
 	uint64_t remembered; /* keys of which only failures are remembered */
 	/*
 	 * When the next waiting key comes due; WQ_NEVER: none. If hundreds of keys that
@@ -70,24 +70,23 @@ typedef struct wq_snapshot {
 	    retries; /* add_after, add_at, add_limited, retry and the like, that were accepted */
 	uint64_t merged;     /* adds of keys that were in line, or to come back, already */
 	uint64_t refused;    /* adds that were not accepted: shut down, full, no memory */
-	uint64_t requeued;   /* adds of keys that were held: they come back */
-	uint64_t dropped;    /* waiting copies that a shutdown dropped */
+	uint64_t marked;   /* adds of keys that were held: they come back */
 	uint64_t dead;       /* keys that died: after max_attempts, or by WQ_FATAL */
 	uint64_t stale;      /* items that were handed back though they were not held */
-	uint64_t overstayed; /* handlers that took longer than their pool allows */
+	uint64_t slow_handlers; /* handlers that took longer than their pool allows */
 
 	wq_histogram queue; /* from add, or from coming due, to get */
 	wq_histogram work;  /* from get to done */
 	wq_histogram late;  /* from the due time to entering the line */
-	uint64_t given_up;  /* keys that a verdict of WQ_DROP gave up */
-	uint64_t reserved[7];
+	uint64_t dropped;  /* keys that a verdict of WQ_DROP gave up */
+	uint64_t reserved[8];
 } wq_snapshot;
 
 /*
  * Fill *out. What is due is promoted first, as in wq_len().
  * Returns WQ_OK or WQ_EINVAL. Blocks: no. Allocates: no.
  */
-WQ_API int wq_look(wq *q, wq_snapshot *out);
+WQ_API int wq_snapshot_take(wq_queue *q, wq_snapshot *out);
 
 /* Takes n bytes of text. 0 goes on; any other value stops, and is what the caller answers. */
 typedef int (*wq_write_fn)(void *ctx, const char *text, size_t n);

@@ -10,11 +10,19 @@
 #ifndef WQ_STATUS_H
 #define WQ_STATUS_H
 
+#include <stdint.h>
+
 #include <wq/version.h>
 
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+/*
+ * What calls answer that count or tell a time: >= 0 is the number, < 0 a status. The same as int64_t;
+ * the name tells readers and binding generators that errors come the same way.
+ */
+typedef int64_t wq_value;
 
 /* X(name, number, text): the one list behind the enum, wq_strerror() and the man page. */
 #define WQ_STATUS_LIST(X)                                                                          \
@@ -22,11 +30,11 @@ extern "C" {
 	X(WQ_QUEUED, 1, "the key was put in line")                                                 \
 	X(WQ_MERGED, 2, "the key was in line already; this add merged with that one")              \
 	X(WQ_MARKED, 3, "a worker holds the key; it comes back when that worker is done")          \
-	X(WQ_WAITING, 4, "the key waits for its time")                                             \
+	X(WQ_DELAYED, 4, "the key waits for its due time")                                         \
 	X(WQ_MOVED, 5, "the key was waiting; its time was changed")                                \
 	X(WQ_KEPT, 6, "the key was waiting; it kept its time")                                     \
 	X(WQ_CANCELLED, 7, "the key was cancelled while it was held; it is done")                  \
-	X(WQ_LEFT, 8, "the queue is shut down; the key was left over")                             \
+	X(WQ_LEFT, 8, "the queue is shut down; keys were left over")                               \
 	X(WQ_DEAD, 9, "the key has failed as often as max_attempts allows, and was given up")      \
 	X(WQ_EINVAL, -1, "invalid argument")                                                       \
 	X(WQ_ENOMEM, -2, "out of memory")                                                          \
@@ -60,6 +68,27 @@ WQ_API const char *wq_strerror(int status);
 
 /* The name of a status, "WQ_EFULL"; "?" for an unknown one. Threads: any. */
 WQ_API const char *wq_status_name(int status);
+
+/* The longest text of wq_last_error(), its NUL included. */
+#define WQ_ERROR_MAX 256
+
+/*
+ * Why the last call of this thread failed, where a status has more than one cause: every call that
+ * takes options, makes something or talks to another system, as "spin_ns is 2000000, more than
+ * WQ_MILLISECOND". Calls that succeed, and those whose status says it all, leave it as it is; so
+ * ask right after a failure. "" if nothing has failed yet. One line of English, without a full stop.
+ *
+ * The text belongs to the thread and is valid until its next call that fails, or its end.
+ *
+ * Threads: any. Blocks: no. Allocates: no.
+ */
+WQ_API const char *wq_last_error(void);
+
+/*
+ * For engines and other libraries on top of wq: make `reason` this thread's wq_last_error(), and
+ * return the status. NULL: the status's own text.
+ */
+WQ_API int wq_fail(int status, const char *reason);
 
 #ifdef __cplusplus
 }

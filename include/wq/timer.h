@@ -40,10 +40,9 @@ WQ_API int wq_timer_new(wq_timer **out, const wq_timer_options *options);
 
 /*
  * Stop, wait for the callback that is under way, and free. Returns how many
- * timers were left, WQ_EDEADLK (called from a callback; nothing changed), or
- * WQ_EINVAL.
+ * timers were left (0 for NULL), or WQ_EDEADLK (called from a callback; nothing changed).
  */
-WQ_API int64_t wq_timer_free(wq_timer *t);
+WQ_API wq_value wq_timer_free(wq_timer *t);
 
 /* As the functions of wq/wheel.h; none of them blocks. */
 WQ_API int wq_timer_add(wq_timer *t, int64_t due_ns, wq_timer_fn fn, void *ctx, wq_timer_id *id);
@@ -53,9 +52,9 @@ WQ_API int wq_timer_every(wq_timer *t, int64_t period_ns, wq_timer_fn fn, void *
                           wq_timer_id *id);
 WQ_API int wq_timer_cancel(wq_timer *t, wq_timer_id id);
 WQ_API int wq_timer_reschedule(wq_timer *t, wq_timer_id id, int64_t due_ns);
-WQ_API int64_t wq_timer_size(wq_timer *t);
-WQ_API int64_t wq_timer_next_deadline(wq_timer *t);
-WQ_API int64_t wq_timer_now(wq_timer *t);
+WQ_API wq_value wq_timer_size(wq_timer *t);
+WQ_API wq_value wq_timer_next_deadline(wq_timer *t);
+WQ_API wq_value wq_timer_now(wq_timer *t);
 
 /*
  * No more callbacks and no more timers. Waits for a callback that is under

@@ -77,8 +77,8 @@ typedef struct wq_wheel_options {
  */
 WQ_API int wq_wheel_new(wq_wheel **out, int64_t now_ns, const wq_wheel_options *options);
 
-/* Returns how many timers were left, WQ_EBUSY (inside a callback), or WQ_EINVAL (NULL). */
-WQ_API int64_t wq_wheel_free(wq_wheel *w);
+/* Returns how many timers were left (0 for NULL), or WQ_EBUSY (inside a callback). */
+WQ_API wq_value wq_wheel_free(wq_wheel *w);
 
 /*
  * Call fn(ctx) at due_ns; if that has passed, at the next advance. WQ_NEVER
@@ -117,13 +117,13 @@ WQ_API int wq_wheel_cancel(wq_wheel *w, wq_timer_id id);
 WQ_API int wq_wheel_reschedule(wq_wheel *w, wq_timer_id id, int64_t due_ns);
 
 /* How many timers wait; WQ_EINVAL for NULL. */
-WQ_API int64_t wq_wheel_size(const wq_wheel *w);
+WQ_API wq_value wq_wheel_size(const wq_wheel *w);
 
 /*
  * When to advance next: no timer is due before. WQ_NEVER: none is. It may be
  * too early if the first timer was cancelled; advancing then does nothing.
  */
-WQ_API int64_t wq_wheel_next_deadline(const wq_wheel *w);
+WQ_API wq_value wq_wheel_next_deadline(const wq_wheel *w);
 
 /*
  * The time is now_ns: call everything that is due, and what callbacks add that
@@ -132,7 +132,7 @@ WQ_API int64_t wq_wheel_next_deadline(const wq_wheel *w);
  * Returns how many callbacks were made, WQ_EBUSY (called from a callback), or
  * WQ_EINVAL (w is NULL, now_ns < 0).
  */
-WQ_API int64_t wq_wheel_advance(wq_wheel *w, int64_t now_ns);
+WQ_API wq_value wq_wheel_advance(wq_wheel *w, int64_t now_ns);
 
 /* No more callbacks, no more timers; an advance that is under way returns. Returns WQ_OK, WQ_EINVAL. */
 WQ_API int wq_wheel_stop(wq_wheel *w);

@@ -26,8 +26,8 @@
 	X(DRAIN_WAKES_ONE, "the end of a drain wakes one drainer instead of all")                  \
 	X(DRAIN_ONLY_RUNNING, "a drain returns while keys are queued")                             \
 	X(SHUTDOWN_KEEPS_DRAIN, "a shutdown does not release a drain that waits")                  \
-	X(DRAIN_ENTERS_LATE, "a shutdown does not release a drain that drops what waits")          \
-	X(DRAIN_PAST_WAITING, "a drain returns while another thread drops what waits")             \
+	X(DRAIN_ENTERS_LATE, "a shutdown does not release a drain that lines up what is due")      \
+	X(DRAIN_PAST_DUE, "a drain returns while another thread lines up what is due")             \
 	X(REQUEUE_NO_WAKE, "requeue wakes nobody")                                                 \
 	X(INTERRUPT_LOST, "an interrupt that finds nobody blocked is forgotten")                   \
 	X(PUSH_TO_HEAD, "an add goes to the head of the line")                                     \
@@ -35,7 +35,7 @@
 	X(EARLIER_NO_WAKE, "a key that comes due earlier does not wake the leader")                \
 	X(LEADER_LOST, "a leader that leaves is not replaced")                                     \
 	X(ABSORB_NOTHING, "an add leaves the waiting copy of its key")                             \
-	X(DROP_FORGETS, "a shutdown leaves what waits")                                            \
+	X(CUT_IGNORED, "keys come due after a shutdown")                                           \
 	X(OFFER_NO_WAKE, "a new head of the delay queue wakes nobody")                             \
 	X(LEADER_NOT_PASSED, "a taker leaves with values behind it and wakes no new leader")       \
 	X(CLOSE_WAKES_ONE, "closing a delay queue wakes one taker instead of all")                 \

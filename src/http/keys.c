@@ -162,7 +162,7 @@ static int see(void *ctx, const wq_key_info *info)
 	return 0;
 }
 
-static int visit(void *ctx, const char *name, wq *q)
+static int visit(void *ctx, const char *name, wq_queue *q)
 {
 	struct walk *w = ctx;
 

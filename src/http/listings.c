@@ -115,7 +115,7 @@ static struct wq__answer no_memory(void)
 	return wq__answer_later("out of memory", 0);
 }
 
-static int is_named(void *name, const char *has, wq *q)
+static int is_named(void *name, const char *has, wq_queue *q)
 {
 	(void)q;
 	return strcmp(has, name) == 0;

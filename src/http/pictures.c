@@ -56,7 +56,7 @@ struct wq__answer wq__pictures_metrics(struct wq__pictures *ps, wq_registry *r,
 	return replace(p, wq__response_of(&t, wq_metrics_type(format)), now_ns);
 }
 
-static int collect(void *ctx, const char *name, wq *q)
+static int collect(void *ctx, const char *name, wq_queue *q)
 {
 	struct looks *l = ctx;
 
@@ -70,7 +70,7 @@ static int collect(void *ctx, const char *name, wq *q)
 		l->room = room;
 	}
 	memcpy(l->at[l->n].name, name, strlen(name) + 1);
-	return wq_look(q, &l->at[l->n++].s);
+	return wq_snapshot_take(q, &l->at[l->n++].s);
 }
 
 static void write_queues(struct wq__text *t, const struct looks *l)

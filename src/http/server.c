@@ -421,7 +421,7 @@ int wq_http_stop(wq_http *h)
 	uint64_t one = 1;
 
 	if (!h)
-		return WQ_EINVAL;
+		return WQ_OK;
 	while (write(h->stop_fd, &one, sizeof one) < 0 && errno == EINTR)
 		;
 	pthread_join(h->thread, NULL);

@@ -110,7 +110,7 @@ int wq_limiter_give_back(wq_limiter *l, const void *key, size_t len)
 	return change(l, key, len, false);
 }
 
-int64_t wq_limiter_num_requeues(wq_limiter *l, const void *key, size_t len)
+int64_t wq_limiter_failures(wq_limiter *l, const void *key, size_t len)
 {
 	int64_t room[WQ__LIMIT_ROOM_MAX / 8] = {0};
 	int64_t rc = check(l, key, len);
@@ -122,7 +122,7 @@ int64_t wq_limiter_num_requeues(wq_limiter *l, const void *key, size_t len)
 
 	struct wq__subject s = look(l, key, len, &n, room);
 
-	rc = wq__limiter_num_requeues(l, &s);
+	rc = wq__limiter_failures(l, &s);
 	wq__lock_release(&l->lock);
 	return rc;
 }

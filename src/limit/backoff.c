@@ -106,7 +106,7 @@ wq_limiter *wq_limiter_jittered(int64_t base_ns, int64_t max_ns, enum wq_jitter 
 	return l;
 }
 
-wq_limiter *wq_limiter_default_item(void)
+wq_limiter *wq_limiter_item_based(void)
 {
 	return wq_limiter_exponential(WQ_MILLISECOND, 1000 * WQ_SECOND);
 }

@@ -1,4 +1,4 @@
-/* Limiters over others, the default one, and the user's own. */
+/* Limiters over others, the default one, and custom. */
 #include "base/alloc.h"
 #include "limit/limiter.h"
 
@@ -69,66 +69,66 @@ wq_limiter *wq_limiter_bounded(wq_limiter *part, int64_t idle_ns)
 
 wq_limiter *wq__limiter_default(const wq_allocator *a)
 {
+	return wq__limiter_exponential(a, 5 * WQ_MILLISECOND, 1000 * WQ_SECOND);
+}
+
+wq_limiter *wq_limiter_controller(void)
+{
 	wq_limiter *parts[] = {
-	    wq__limiter_exponential(a, 5 * WQ_MILLISECOND, 1000 * WQ_SECOND),
-	    wq__limiter_bucket(a, 10, 100),
+	    wq__limiter_default(&wq__default_allocator),
+	    wq__limiter_bucket(&wq__default_allocator, 10, 100),
 	};
 
 	return wq_limiter_max_of(parts, 2);
 }
 
-wq_limiter *wq_limiter_default(void)
-{
-	return wq__limiter_default(&wq__default_allocator);
-}
+/* ---- custom ------------------------------------------------------ */
 
-/* ---- the user's own ------------------------------------------------------ */
-
-static int64_t own_when(wq_limiter *l, const struct wq__subject *s)
+static int64_t custom_when(wq_limiter *l, const struct wq__subject *s)
 {
-	int64_t delay = l->u.own.when(l->u.own.ctx, s->key, s->len, s->now_ns);
+	int64_t delay = l->u.custom.when(l->u.custom.ctx, s->key, s->len, s->now_ns);
 
 	return delay > 0 ? delay : 0;
 }
 
-static void own_give_back(wq_limiter *l, const struct wq__subject *s)
+static void custom_give_back(wq_limiter *l, const struct wq__subject *s)
 {
-	if (l->u.own.give_back)
-		l->u.own.give_back(l->u.own.ctx, s->key, s->len);
+	if (l->u.custom.give_back)
+		l->u.custom.give_back(l->u.custom.ctx, s->key, s->len);
 }
 
-static void own_forget(wq_limiter *l, const struct wq__subject *s)
+static void custom_forget(wq_limiter *l, const struct wq__subject *s)
 {
-	l->u.own.forget(l->u.own.ctx, s->key, s->len);
+	l->u.custom.forget(l->u.custom.ctx, s->key, s->len);
 }
 
-static void own_release(wq_limiter *l)
+static void custom_release(wq_limiter *l)
 {
-	if (l->u.own.free)
-		l->u.own.free(l->u.own.ctx);
+	if (l->u.custom.free)
+		l->u.custom.free(l->u.custom.ctx);
 }
 
-static const struct wq__limiter_kind own = {
-    .when = own_when,
-    .give_back = own_give_back,
-    .forget = own_forget,
-    .release = own_release,
+static const struct wq__limiter_kind custom = {
+    .when = custom_when,
+    .give_back = custom_give_back,
+    .forget = custom_forget,
+    .release = custom_release,
 };
 
-wq_limiter *wq_limiter_own(const wq_limiter_functions *f)
+wq_limiter *wq_limiter_custom(const wq_limiter_functions *f)
 {
 	wq_limiter *l;
 
 	if (!f)
 		return wq__limiter_error(WQ_EINVAL);
-	l = f->when && f->forget && f->num_requeues ? wq__limiter_new(&wq__default_allocator, &own)
+	l = f->when && f->forget && f->failures ? wq__limiter_new(&wq__default_allocator, &custom)
 	                                            : wq__limiter_error(WQ_EINVAL);
 	/* What was handed over is ours even if there is no limiter to own it. */
 	if (l->status < 0 && f->free)
 		f->free(f->ctx);
 	if (l->status < 0)
 		return l;
-	l->u.own = *f;
+	l->u.custom = *f;
 	l->asks = true;
 	return l;
 }

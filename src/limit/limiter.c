@@ -232,7 +232,7 @@ static uint32_t most_asked(const wq_limiter *l, const struct wq__subject *s)
 	uint32_t most = 0;
 
 	if (l->nparts == 0)
-		return l->u.own.num_requeues(l->u.own.ctx, s->key, s->len);
+		return l->u.custom.failures(l->u.custom.ctx, s->key, s->len);
 	for (uint32_t i = 0; i < l->nparts; i++) {
 		uint32_t n = l->part[i]->asks ? most_asked(l->part[i], s) : 0;
 
@@ -241,7 +241,7 @@ static uint32_t most_asked(const wq_limiter *l, const struct wq__subject *s)
 	return most;
 }
 
-uint32_t wq__limiter_num_requeues(const wq_limiter *l, const struct wq__subject *s)
+uint32_t wq__limiter_failures(const wq_limiter *l, const struct wq__subject *s)
 {
 	uint32_t asked = l->asks ? most_asked(l, s) : 0;
 

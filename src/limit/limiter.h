@@ -77,7 +77,7 @@ struct wq_limiter {
 			bool reserved;            /* the last call took a token */
 		} bucket;
 		int64_t max_wait_ns;
-		wq_limiter_functions own;
+		wq_limiter_functions custom;
 	} u;
 	uint32_t nparts;
 	wq_limiter *part[];
@@ -120,7 +120,7 @@ void wq__limiter_give_back(wq_limiter *l, const struct wq__subject *s);
 
 void wq__limiter_forget(wq_limiter *l, struct wq__subject *s);
 
-uint32_t wq__limiter_num_requeues(const wq_limiter *l, const struct wq__subject *s);
+uint32_t wq__limiter_failures(const wq_limiter *l, const struct wq__subject *s);
 
 /* Does it say how often a key has failed? */
 bool wq__limiter_numbers(const wq_limiter *l);

@@ -87,9 +87,9 @@ void wq__json_snapshot(struct wq__json *j, const wq_snapshot *s, const char *nam
 	    {"queued", s->queued},     {"running", s->running},   {"dirty", s->dirty},
 	    {"waiting", s->waiting},   {"left", s->left},         {"remembered", s->remembered},
 	    {"adds", s->adds},         {"retries", s->retries},   {"merged", s->merged},
-	    {"refused", s->refused},   {"requeued", s->requeued}, {"dropped", s->dropped},
-	    {"dead", s->dead},         {"stale", s->stale},       {"overstayed", s->overstayed},
-	    {"given_up", s->given_up},
+	    {"refused", s->refused},   {"marked", s->marked},
+	    {"dead", s->dead},         {"stale", s->stale},       {"slow_handlers", s->slow_handlers},
+	    {"dropped", s->dropped},
 	};
 
 	wq__json_print(j, "{");

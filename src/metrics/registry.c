@@ -33,7 +33,7 @@ int wq_registry_free(wq_registry *r)
 	bool busy;
 
 	if (!r)
-		return WQ_EINVAL;
+		return WQ_OK;
 	wq__lock_acquire(&r->lock);
 	busy = r->first || r->holds > 0;
 	wq__lock_release(&r->lock);

@@ -9,7 +9,7 @@
 /* A queue in it. */
 struct wq__listing {
 	struct wq__listing *next;
-	wq *q;
+	wq_queue *q;
 	uint64_t visits;    /* by wq_registry_visit(), under way */
 	wq__parker *leaver; /* wq_free() waits for their end; nobody new is let in */
 	char name[256];

@@ -42,12 +42,11 @@ static const struct metric metrics[] = {
     {"wq_delay_lateness_seconds", "How late waiting keys entered the line", HISTOGRAM, AT(late)},
     {"wq_merged", "Adds of keys that were in line already", COUNTER, AT(merged)},
     {"wq_refused", "Adds that were refused", COUNTER, AT(refused)},
-    {"wq_requeued", "Adds of keys that workers held", COUNTER, AT(requeued)},
-    {"wq_dropped", "Waiting keys that a shutdown dropped", COUNTER, AT(dropped)},
-    {"wq_given_up", "Keys that their handlers gave up", COUNTER, AT(given_up)},
+    {"wq_marked", "Adds of keys that workers held", COUNTER, AT(marked)},
+    {"wq_dropped", "Keys that their handlers gave up", COUNTER, AT(dropped)},
     {"wq_dead", "Keys that failed for good", COUNTER, AT(dead)},
     {"wq_stale", "Items that were handed back though they were not held", COUNTER, AT(stale)},
-    {"wq_overstayed", "Handlers that took longer than they may", COUNTER, AT(overstayed)},
+    {"wq_slow_handlers", "Handlers that took longer than they may", COUNTER, AT(slow_handlers)},
 };
 
 enum { NMETRICS = sizeof metrics / sizeof metrics[0], NAME_BYTES = 256 };
@@ -85,7 +84,7 @@ static void escape(char *to, const char *name)
 	*to = '\0';
 }
 
-static int collect(void *ctx, const char *name, wq *q)
+static int collect(void *ctx, const char *name, wq_queue *q)
 {
 	struct out *o = ctx;
 	struct picture *p = wq__alloc(&wq__default_allocator, sizeof *p, 8);
@@ -96,7 +95,7 @@ static int collect(void *ctx, const char *name, wq *q)
 	escape(p->label, name);
 	*o->last = p;
 	o->last = &p->next;
-	return wq_look(q, &p->s);
+	return wq_snapshot_take(q, &p->s);
 }
 
 static void release(struct out *o)

@@ -27,7 +27,7 @@ static bool is_stale(int settled)
 }
 
 /* The counter of what has become of a key. */
-static _Atomic uint64_t *counter_of(struct wq__worker *w, int64_t verdict, int settled)
+static _Atomic uint64_t *counter_of(struct wq__worker *w, wq_verdict verdict, int settled)
 {
 	if (is_stale(settled))
 		return &w->stale;
@@ -37,12 +37,11 @@ static _Atomic uint64_t *counter_of(struct wq__worker *w, int64_t verdict, int s
 		return &w->left;
 	if (settled == WQ_CANCELLED)
 		return &w->cancelled;
-	if (verdict == WQ_DONE)
+	if (verdict.kind == WQ_VERDICT_DONE)
 		return &w->done;
 	if (wq__verdict_fails(verdict))
 		return &w->retried;
-	/* Once more, but a queue that is shut does not wait for it. */
-	if (verdict == WQ_DROP || (verdict > 0 && settled == WQ_OK))
+	if (verdict.kind == WQ_VERDICT_DROP)
 		return &w->dropped;
 	return &w->again;
 }
@@ -100,11 +99,11 @@ static int work(struct wq__worker *w, uint32_t seen)
 		if (!w->holds)
 			continue;
 		atomic_store_explicit(&w->busy, true, memory_order_relaxed);
-		if (p->limit_ns > 0)
-			wq__overstay_begin(w);
+		if (p->slow_ns > 0)
+			wq__slow_begin(w);
 		w->verdict = p->handler(p->ctx, &w->item);
-		if (p->limit_ns > 0)
-			wq__overstay_end(w);
+		if (p->slow_ns > 0)
+			wq__slow_end(w);
 		atomic_store_explicit(&w->busy, false, memory_order_relaxed);
 	}
 }
@@ -176,7 +175,7 @@ static void run(void *arg)
 
 void wq__pool_changed(wq_pool *p)
 {
-	p->seen = p->q->engine->gate_change(p->q->state, &p->gate);
+	p->seen = p->q->engine.gate_change(p->q->state, &p->gate);
 	for (struct wq__worker *w = p->workers; w; w = w->next) {
 		if (!w->resting || WQ__BUG(POOL_REST_NO_WAKE))
 			continue;
@@ -253,7 +252,7 @@ void wq__pool_reap(wq_pool *p)
 		/* Its last step was to take and to release the lock. */
 		wq__lock_release(&p->lock);
 		wq__thread_join(&w->thread);
-		wq__overstay_release(w);
+		wq__slow_release(w);
 		wq__free(&p->allocator, w, sizeof *w);
 		wq__lock_acquire(&p->lock);
 		at = &p->workers;
@@ -277,19 +276,19 @@ static int grow(wq_pool *p, uint32_t n)
 
 /* ---- public -------------------------------------------------------------- */
 
-static int check(wq_pool *const *out, const wq *q, const wq_pool_options *o)
+static int check(wq_pool *const *out, const wq_queue *q, const wq_pool_options *o)
 {
 	if (!out || !q || !o || !o->handler)
 		return WQ_EINVAL;
 	for (size_t i = 0; i < sizeof o->reserved / sizeof o->reserved[0]; i++)
 		if (o->reserved[i] != 0)
 			return WQ_EINVAL;
-	if (o->workers == 0 || o->workers > WQ_WORKERS_MAX || o->paused > 1 || o->limit_ns < 0)
+	if (o->workers == 0 || o->workers > WQ_WORKERS_MAX || o->paused > 1 || o->slow_ns < 0)
 		return WQ_EINVAL;
 	return WQ_OK;
 }
 
-int wq_pool_start(wq_pool **out, wq *q, const wq_pool_options *o)
+int wq_pool_start(wq_pool **out, wq_queue *q, const wq_pool_options *o)
 {
 	int rc = check(out, q, o);
 	wq_pool *p;
@@ -305,16 +304,16 @@ int wq_pool_start(wq_pool **out, wq *q, const wq_pool_options *o)
 	p->ctx = o->ctx;
 	p->on_start = o->on_start;
 	p->on_end = o->on_end;
-	p->on_overstay = o->on_overstay;
-	p->limit_ns = o->limit_ns;
+	p->on_slow = o->on_slow;
+	p->slow_ns = o->slow_ns;
 	p->stack_size = o->stack_size;
 	p->allocator = q->allocator;
 	p->paused = o->paused;
 	strncpy(p->name, o->name ? o->name : "wq", sizeof p->name - 1);
 	wq__lock_init(&p->lock);
 	rc = wq__pool_watch_clock(p);
-	if (rc == WQ_OK && p->limit_ns > 0)
-		rc = wq__overstay_start(p);
+	if (rc == WQ_OK && p->slow_ns > 0)
+		rc = wq__slow_start(p);
 	if (rc == WQ_OK) {
 		/* The queue knows it before its workers do anything. */
 		p->link.resume = resume_link;
@@ -380,7 +379,7 @@ int wq_pool_count(wq_pool *p, wq_pool_counts *out)
 		out->busy += atomic_load_explicit(&w->busy, memory_order_relaxed);
 	}
 	out->workers = p->nthreads;
-	out->overstayed = atomic_load_explicit(&p->overstayed, memory_order_relaxed);
+	out->slow_handlers = atomic_load_explicit(&p->slow_handlers, memory_order_relaxed);
 	wq__lock_release(&p->lock);
 	return WQ_OK;
 }

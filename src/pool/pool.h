@@ -17,7 +17,7 @@ struct wq__worker {
 	struct wq__handling handling; /* I */
 	wq_item item;                 /* W */
 	bool holds;                   /* W: the item is to be settled */
-	int64_t verdict;              /* W: of the handler, on this item */
+	wq_verdict verdict;             /* W: of the handler, on this item */
 	/* A, relaxed: written by its own thread alone. */
 	_Atomic uint64_t done, retried, again, dropped, dead, left, cancelled, stale;
 	_Atomic bool busy;
@@ -41,7 +41,7 @@ struct wq__pool_stopper {
 
 struct wq_pool {
 	wq__lock lock;
-	wq *q;                             /* I */
+	wq_queue *q;                             /* I */
 	struct wq__worker *workers;        /* L */
 	uint32_t nworkers;                 /* L: that have not been told to go */
 	uint32_t nthreads;                 /* L: that have not ended */
@@ -56,14 +56,14 @@ struct wq_pool {
 	void *ctx;
 	void (*on_start)(void *ctx, uint32_t worker);
 	void (*on_end)(void *ctx, uint32_t worker);
-	void (*on_overstay)(void *ctx, const wq_overstay *o);
-	int64_t limit_ns;
+	void (*on_slow)(void *ctx, const wq_slow_handler *o);
+	int64_t slow_ns;
 	size_t stack_size;
 	wq_allocator allocator;
 	bool clock_watched;
 	wq_timer *timer;             /* NULL: no limit */
 	char *key;                   /* the watcher's copy of a key; its thread's own */
-	_Atomic uint64_t overstayed; /* A, relaxed */
+	_Atomic uint64_t slow_handlers; /* A, relaxed */
 	char name[16];
 };
 
@@ -76,11 +76,11 @@ void wq__pool_release_stoppers(wq_pool *p); /* the lock is held */
 int wq__pool_watch_clock(wq_pool *p);
 void wq__pool_clock_changed(struct wq__pool_link *link);
 
-/* overstay.c */
-int wq__overstay_start(wq_pool *p);
-void wq__overstay_stop(wq_pool *p);
-void wq__overstay_begin(struct wq__worker *w);
-void wq__overstay_end(struct wq__worker *w);
-void wq__overstay_release(struct wq__worker *w);
+/* slow.c */
+int wq__slow_start(wq_pool *p);
+void wq__slow_stop(wq_pool *p);
+void wq__slow_begin(struct wq__worker *w);
+void wq__slow_end(struct wq__worker *w);
+void wq__slow_release(struct wq__worker *w);
 
 #endif

@@ -114,21 +114,22 @@ int wq_pool_drain_until(wq_pool *p, int64_t deadline_ns, const wq_drain_options 
 	if (drained == WQ_EINVAL || drained == WQ_EDEADLK)
 		return drained;
 	stopped = wq_pool_stop_until(p, deadline_ns);
-	return drained < 0 ? drained : stopped;
+	return drained < 0 || stopped == WQ_OK ? drained : stopped;
 }
 
-int wq_pool_drain_for(wq_pool *p, int64_t timeout_ns, wq_report *report)
+int wq_pool_drain_for(wq_pool *p, int64_t timeout_ns, const wq_drain_options *options,
+                      wq_report *report)
 {
 	if (!p)
 		return WQ_EINVAL;
 	return wq_pool_drain_until(p, wq_time_add(wq_now(p->q), timeout_ns > 0 ? timeout_ns : 0),
-	                           NULL, report);
+	                           options, report);
 }
 
 int wq_pool_free(wq_pool *p)
 {
 	if (!p)
-		return WQ_EINVAL;
+		return WQ_OK;
 	if (is_mine(p))
 		return WQ_EDEADLK;
 	wq_pool_stop_until(p, WQ_NEVER);
@@ -137,7 +138,7 @@ int wq_pool_free(wq_pool *p)
 		wq__pool_leave(p->q, &p->link);
 	if (p->clock_watched)
 		p->q->clock.watch(p->q->clock.ctx, clock_moved, p, 0);
-	wq__overstay_stop(p);
+	wq__slow_stop(p);
 
 	wq_allocator a = p->allocator;
 

@@ -106,10 +106,11 @@ static unsigned cancel_all(struct wq__memory *m, uint32_t hash, uint32_t id, uin
 	return found;
 }
 
-int wq__mem_cancel(void *state, const void *key, size_t len, int64_t deadline_ns)
+int wq__mem_cancel(void *state, const void *key, size_t len, int64_t deadline_ns, unsigned *was)
 {
 	struct wq__memory *m = state;
 	uint32_t hash = wq__hash_of(m, key, len);
+	unsigned found = 0;
 	int rc = WQ_ENOTFOUND;
 
 	wq__whole_lock(m);
@@ -121,15 +122,18 @@ int wq__mem_cancel(void *state, const void *key, size_t len, int64_t deadline_ns
 	if (id && wq__entry_absent(wq__entry_at(m, id)))
 		id = 0;
 	if (id || reminder) {
-		rc = (int)cancel_all(m, hash, id, reminder);
+		found = cancel_all(m, hash, id, reminder);
+		rc = WQ_CANCELLED;
 		if (m->flags & (WQ__WATCHED | WQ__PATIENT | (WQ__BUG(GATE_CANCEL) ? 0 : WQ__GATED)))
-			wq__watch_hold_end(m, id, WQ__TAKEN_BACK, !(rc & WQ_STATE_RUNNING));
+			wq__watch_hold_end(m, id, WQ__TAKEN_BACK, !(found & WQ_STATE_RUNNING));
 	}
-	if (rc > 0 && rc & WQ_STATE_RUNNING && deadline_ns != WQ_NOWAIT) {
+	if (found & WQ_STATE_RUNNING && deadline_ns != WQ_NOWAIT) {
 		int waited = wq__watch_hold(m, id, deadline_ns);
 
 		rc = waited < 0 ? waited : rc;
 	}
+	if (was && found)
+		*was = found;
 	/* It makes no key ready, so there is nobody to wake. */
 	wq__whole_unlock(m);
 	return rc;
@@ -147,7 +151,7 @@ int wq__mem_reschedule(void *state, const void *key, size_t len, int64_t due_ns)
 	id = wq__find(m, hash, key, len);
 	if (!id || !(wq__entry_at(m, id)->bits & WQ_STATE_WAITING))
 		id = wq__find_copy(m, hash, key, len, WQ__REMINDER);
-	/* What still waits is dropped, or the drain is over: nobody may be left to take it. */
+	/* What still waits is left over, or the drain is over: nobody may be left to take it. */
 	if (id && (m->flags & WQ__CUT || (m->flags & WQ__PATIENT && wq__drained(m))))
 		rc = WQ_ESHUTDOWN;
 	else if (id)

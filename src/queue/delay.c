@@ -121,9 +121,21 @@ static bool begin_wait(struct wq__memory *m, struct wq__entry *e, uint64_t slot,
 	return true;
 }
 
-static void count_off(struct wq__memory *m, const struct wq__entry *e)
+/* The copy that waits does so for a retry. */
+static void mark_retrying(struct wq__memory *m, struct wq__entry *e)
+{
+	if (!(e->failures_high & WQ__RETRYING))
+		m->nretrying++;
+	e->failures_high |= WQ__RETRYING;
+}
+
+static void count_off(struct wq__memory *m, struct wq__entry *e)
 {
 	m->nwaiting--;
+	if (e->failures_high & WQ__RETRYING) {
+		e->failures_high &= (uint8_t)~WQ__RETRYING;
+		m->nretrying--;
+	}
 	if (wq__unlikely(e->added_ns == WQ_NEVER))
 		count_never(m, -1);
 }
@@ -318,60 +330,6 @@ void wq__merge_reminder(struct wq__memory *m, const struct wq__entry *e)
 	wq__forget_key(m, reminder, (uint64_t)e->hash << 32 | id);
 }
 
-/* ---- shutdown ------------------------------------------------------------ */
-
-static void drop(struct wq__memory *m, struct wq__entry *e, uint64_t slot)
-{
-	count_off(m, e);
-	m->ndropped++;
-	wq__entry_set_state(e, wq__entry_state(e) & ~(unsigned)WQ_STATE_WAITING);
-	if (!(e->bits & WQ_STATE_RUNNING))
-		wq__vanish(m, e, slot);
-}
-
-/* Those that never come due have no reference; they are looked for in the table. */
-static void drop_never(struct wq__memory *m)
-{
-	uint64_t from = 0;
-
-	while (m->nnever > 0) {
-		wq__iter it = wq__table_iter(&m->table, from);
-		uint64_t found[64], slot;
-		size_t n = 0, looked = 0;
-
-		while (n < 64 && looked++ < wq__per_hold(WQ__PROMOTE_MAX) &&
-		       (slot = wq__iter_next(&it)) != 0) {
-			const struct wq__entry *e = wq__entry_at(m, (uint32_t)slot);
-
-			from = slot + 1;
-			if (e->bits & WQ_STATE_WAITING && e->added_ns == WQ_NEVER)
-				found[n++] = slot;
-		}
-		for (size_t i = 0; i < n; i++)
-			drop(m, wq__entry_at(m, (uint32_t)found[i]), found[i]);
-		wq__breathe(m);
-	}
-}
-
-/* The queue is shut: nothing new comes to wait. In bounded holds. */
-void wq__drop_waiting(struct wq__memory *m)
-{
-	while (m->nwaiting > m->nnever || m->flags & WQ__TIMED) {
-		size_t budget = wq__per_hold(WQ__PROMOTE_MAX);
-		wq__ref ref;
-
-		while (wq__agenda_pop(&m->agenda, WQ_NEVER, &budget, &ref) == WQ__AGENDA_POPPED) {
-			if (is_waiting_for(m, ref))
-				drop(m, wq__entry_at(m, (uint32_t)ref.what), ref.what);
-			else
-				wq__agenda_buried(&m->agenda);
-		}
-		look_ahead(m);
-		wq__breathe(m);
-	}
-	drop_never(m);
-}
-
 /* ---- add_with ------------------------------------------------------------ */
 
 static wq__cold bool wait_bounded(struct wq__memory *m, struct wq__entry *e, uint64_t slot,
@@ -482,7 +440,9 @@ static int wait_new(struct wq__memory *m, uint32_t hash, const void *key, size_t
 		wq__pair(m, e, wq__entry_at(m, beside));
 	if (beside || m->nghosts > 0)
 		wq__inherit(m, e, beside);
-	return WQ_WAITING;
+	if (l->retry)
+		mark_retrying(m, e);
+	return WQ_DELAYED;
 no_wait:
 	wq__table_remove(&m->table, slot);
 no_slot:
@@ -502,12 +462,13 @@ static int wait_again(struct wq__memory *m, struct wq__entry *e, uint64_t slot,
 		return WQ_ENOMEM;
 	}
 	wq__entry_add_bits(e, apart);
-	return WQ_WAITING;
+	if (l->retry)
+		mark_retrying(m, e);
+	return WQ_DELAYED;
 }
 
-/* The copy that the policy is about is there. */
-int wq__add_later_known(struct wq__memory *m, struct wq__entry *e, uint64_t slot,
-                        const struct wq__later *l)
+static int add_later_known(struct wq__memory *m, struct wq__entry *e, uint64_t slot,
+                           const struct wq__later *l)
 {
 	if (e->bits & WQ_STATE_WAITING)
 		return merge(m, e, slot, l);
@@ -518,7 +479,18 @@ int wq__add_later_known(struct wq__memory *m, struct wq__entry *e, uint64_t slot
 	}
 	if (wq__entry_absent(e))
 		return wait_again(m, e, slot, l, 0);
-	return wait_first(m, e, slot, l) ? WQ_WAITING : WQ_ENOMEM;
+	return wait_first(m, e, slot, l) ? WQ_DELAYED : WQ_ENOMEM;
+}
+
+/* The copy that the policy is about is there. */
+int wq__add_later_known(struct wq__memory *m, struct wq__entry *e, uint64_t slot,
+                        const struct wq__later *l)
+{
+	int rc = add_later_known(m, e, slot, l);
+
+	if (l->retry && e->bits & WQ_STATE_WAITING)
+		mark_retrying(m, e);
+	return rc;
 }
 
 static int add_later(struct wq__memory *m, uint32_t hash, const void *key, size_t len,
@@ -544,7 +516,7 @@ static int add_limited(struct wq__memory *m, uint32_t hash, const void *key, siz
 	uint32_t id;
 	struct wq__entry *e = wq__bearer(m, hash, key, len, &id);
 	bool known = e && !wq__entry_apart(e) && policy != WQ_REMIND;
-	struct wq__later l = {.now_ns = now, .policy = policy};
+	struct wq__later l = {.now_ns = now, .policy = policy, .retry = true};
 	int rc;
 
 	wq__ask_begin(m, &ask, e, key, len, now);
@@ -616,7 +588,7 @@ int64_t wq__next_due(struct wq__memory *m)
 {
 	int64_t next = WQ_NEVER;
 
-	if (m->nwaiting > m->nnever) {
+	if (m->nwaiting > m->nnever && !(m->flags & WQ__CUT)) {
 		next = wq__agenda_first(&m->agenda, keep, m);
 		look_ahead(m);
 	}
@@ -629,7 +601,7 @@ int64_t wq__mem_next_deadline(void *state)
 
 	wq__whole_lock(m);
 
-	int64_t next = m->next_due_ns;
+	int64_t next = m->flags & WQ__CUT ? WQ_NEVER : m->next_due_ns;
 
 	wq__whole_unlock(m);
 	return next;

@@ -43,7 +43,7 @@ struct wq__entry {
 	uint32_t hash;
 	uint16_t len_low;      /* the length's low 16 bits */
 	_Atomic uint8_t bits;  /* A: WQ_STATE_ bits; LEN_HIGH: the length's 17th bit */
-	uint8_t failures_high; /* failures that were not forgotten: 23 bits; LAST_TRY */
+	uint8_t failures_high; /* failures that were not forgotten: 22 bits; flags */
 	uint16_t failures_low;
 	char key[]; /* a NUL follows; then, at a multiple of 8, the order's room */
 };
@@ -52,7 +52,7 @@ struct wq__entry {
 enum wq__entry_bits {
 	/*
 	 * RUNNING: cancelled while held. QUEUED: cancelled, and only the user's order still
-	 * knows it. Alone: left over, WQ_STATE_LEFT.
+	 * knows it.
 	 */
 	WQ__CANCELLED = 0x10,
 	WQ__REMINDER =
@@ -64,7 +64,10 @@ enum wq__entry_bits {
 enum {
 	WQ__ENTRY_HEADER = offsetof(struct wq__entry, key),
 	WQ__LEN_HIGH = 0x80,
-	WQ__LAST_TRY = 0x80, /* in failures_high: the drain that runs what waits retried it */
+	/* In failures_high, beside the count. */
+	WQ__LAST_TRY = 0x80, /* the drain that runs waiting keys has retried it */
+	WQ__RETRYING = 0x40, /* WAITING: for a retry; counted in nretrying */
+	WQ__FAILURES_HIGH = 0x3f,
 };
 
 static inline uint32_t wq__entry_len(const struct wq__entry *e)
@@ -100,24 +103,16 @@ static inline void wq__entry_set_state(struct wq__entry *e, unsigned state)
 
 static inline uint32_t wq__entry_failures(const struct wq__entry *e)
 {
-	return (uint32_t)(e->failures_high & ~WQ__LAST_TRY) << 16 | e->failures_low;
+	return (uint32_t)(e->failures_high & WQ__FAILURES_HIGH) << 16 | e->failures_low;
 }
 
 static inline void wq__entry_set_failures(struct wq__entry *e, uint32_t n)
 {
-	e->failures_high = (uint8_t)((e->failures_high & WQ__LAST_TRY) | n >> 16);
+	e->failures_high = (uint8_t)((e->failures_high & ~(unsigned)WQ__FAILURES_HIGH) | n >> 16);
 	e->failures_low = (uint16_t)n;
 }
 
-/* What others call its state. */
-static inline unsigned wq__entry_public(const struct wq__entry *e)
-{
-	unsigned bits = e->bits & WQ__PUBLIC;
-
-	return bits ? bits : e->bits & WQ__CANCELLED ? WQ_STATE_LEFT : 0;
-}
-
-/* Neither queued, held nor waiting: only remembered, or left over. */
+/* Neither queued, held nor waiting: only remembered. */
 static inline int wq__entry_absent(const struct wq__entry *e)
 {
 	return !(e->bits & WQ__PUBLIC);

@@ -33,7 +33,7 @@ void(wq__fd_due)(struct wq__memory *m)
 
 	if (m->clock.now != wq__clock_real.now)
 		return;
-	if (m->next_due_ns != WQ_NEVER) {
+	if (m->next_due_ns != WQ_NEVER && !(m->flags & WQ__CUT)) {
 		/* 0 would disarm it; that time has passed as well. */
 		int64_t due = m->next_due_ns > 0 ? m->next_due_ns : 1;
 

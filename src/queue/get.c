@@ -191,13 +191,13 @@ static wq__apart int end_hold_kept(struct wq__memory *m, const wq_item *item, st
 		}
 	} else if (e->bits & WQ_STATE_WAITING) {
 		wq__entry_set_state(e, WQ_STATE_WAITING | (e->bits & WQ__BESIDE));
-		return WQ_WAITING;
+		return m->flags & WQ__CUT ? WQ_LEFT : WQ_DELAYED;
 	}
 	wq__vanish(m, e, item->slot);
 	return WQ_OK;
 }
 
-/* The hold ends: WQ_OK, WQ_QUEUED or WQ_WAITING. What is due has been seen to. */
+/* The hold ends: WQ_OK, WQ_QUEUED or WQ_DELAYED. What is due has been seen to. */
 static inline int end_hold(struct wq__memory *m, const wq_item *item, struct wq__entry *e,
                            wq__place at)
 {

@@ -62,7 +62,7 @@ static bool may_have_lane(const struct wq__memory *m)
 	return !(m->flags & ~(uint32_t)WQ__EXACT);
 }
 
-static int mem_open(wq *q, const wq_options *o, void **state)
+static int mem_open(wq_queue *q, const wq_options *o, void **state)
 {
 	struct wq__memory *m = wq__alloc(o->allocator, sizeof *m, 64);
 	int rc = WQ_ENOMEM;
@@ -197,10 +197,10 @@ const wq_engine wq__memory_engine = {
     .fd = wq__mem_fd,
     .clock_changed = wq__mem_clock_changed,
     .forget = wq__mem_forget,
-    .num_requeues = wq__mem_num_requeues,
+    .failures = wq__mem_failures,
     .turn = wq__mem_turn,
     .gate_change = wq__mem_gate_change,
-    .look = wq__mem_look,
+    .snapshot = wq__mem_snapshot,
     .set_failures = wq__mem_set_failures,
 };
 

@@ -6,7 +6,7 @@
  *   many.c      get, done and next of many    lane.c   add, get and done with one of two locks
  *   delay.c     add_with, what comes due      cancel.c cancel, reschedule
  *   remember.c  what the limiter remembers    turn.c   retry, and the other ends of a hold
- *   look.c      len, state, walk              fd.c     the descriptor for event loops
+ *   inspect.c   len, state, walk              fd.c     the descriptor for event loops
  *   memory.c    open, close, functions        whole.c  both locks
  *
  * Nearly all code runs while the queue is whole: everything is locked and consistent.
@@ -98,7 +98,7 @@ enum wq__flags {
 	WQ__KEEPS = 8192,   /* this hold of the lock asks for the time once, as it is metered */
 	WQ__EXTRA = 16384,  /* keys have room behind them, or there is a bound to their number */
 	WQ__NEVER = 32768,  /* some copy waits for WQ_NEVER; TIMED knows nothing of it */
-	WQ__CUT = 65536,    /* shut, and what waits is not waited for: cut_ns says what is due */
+	WQ__CUT = 65536,    /* shut, and no key comes due after cut_ns: those that wait are left */
 	WQ__LANES = 131072, /* it may have a lane */
 	WQ__LANED = 262144, /* it has one: `lane` is not NULL */
 };
@@ -145,17 +145,16 @@ struct wq__memory { /* NOLINT(clang-analyzer-optin.performance.Padding): lines a
 	bool due_left;                        /* L: more are due than one hold may move */
 	uint32_t nwaiting;                    /* L: copies that wait */
 	uint32_t nnever;                      /* L: of those, with WQ_NEVER */
+	uint32_t nretrying;                   /* L: and those that wait for a retry */
 	uint32_t npairs;                      /* L: keys with a reminder beside them */
 	uint32_t nghosts;               /* L: cancelled keys that the user's order has yet to pop */
-	uint64_t ndropped;              /* L: waiting copies that a shutdown dropped */
 	struct wq__waiter *leader;      /* L: the waiting Get that sleeps until the next due time */
 	int64_t leader_until_ns;        /* L */
 	struct wq__watcher *watchers;   /* L */
 	uint32_t memo_first, memo_last; /* L: keys that are only remembered, ids */
 	uint32_t nmemo;                 /* L */
-	uint64_t nleft;                 /* L: keys that were left over */
 	uint64_t ndead;                 /* L: keys that had their last attempt */
-	uint64_t ngiven_up;             /* L: keys that were given up by verdict */
+	uint64_t ndropped;             /* L: keys that were given up by verdict */
 	int fd_poll, fd_event, fd_timer; /* L: -1 until asked for */
 	bool fd_readable;                /* L */
 
@@ -186,6 +185,7 @@ struct wq__later {
 	int64_t due_ns;
 	int64_t within_ns; /* and no later than so long from now; 0: no bound */
 	enum wq_policy policy;
+	bool retry; /* it is a retry, or a limited add */
 };
 
 /* memory.c */
@@ -231,7 +231,7 @@ int wq__add_known_at(struct wq__memory *m, struct wq__entry *e, uint32_t id, int
 
 /* remember.c */
 int wq__mem_forget(void *state, const wq_item *item, const void *key, size_t len);
-int64_t wq__mem_num_requeues(void *state, const wq_item *item, const void *key, size_t len);
+int64_t wq__mem_failures(void *state, const wq_item *item, const void *key, size_t len);
 int wq__mem_set_failures(void *state, const void *key, size_t len, uint32_t failures);
 void wq__inherit(struct wq__memory *m, struct wq__entry *e, uint32_t beside);
 void wq__vanish(struct wq__memory *m, struct wq__entry *e, uint64_t slot);
@@ -254,7 +254,6 @@ void wq__promote(struct wq__memory *m, int64_t until);
 void wq__promote_all(struct wq__memory *m);
 bool wq__ready(struct wq__memory *m);
 void wq__merge_reminder(struct wq__memory *m, const struct wq__entry *e);
-void wq__drop_waiting(struct wq__memory *m);
 void wq__unwait(struct wq__memory *m, struct wq__entry *e);
 int wq__rewait(struct wq__memory *m, struct wq__entry *e, uint64_t slot, int64_t due_ns,
                int64_t now);
@@ -264,7 +263,7 @@ int wq__add_later_known(struct wq__memory *m, struct wq__entry *e, uint64_t slot
 void wq__line_up(struct wq__memory *m, struct wq__entry *e, uint32_t id, int64_t now);
 
 /* cancel.c */
-int wq__mem_cancel(void *state, const void *key, size_t len, int64_t deadline_ns);
+int wq__mem_cancel(void *state, const void *key, size_t len, int64_t deadline_ns, unsigned *was);
 int wq__mem_reschedule(void *state, const void *key, size_t len, int64_t due_ns);
 void wq__pair(struct wq__memory *m, struct wq__entry *e, struct wq__entry *other);
 void wq__forget_key(struct wq__memory *m, struct wq__entry *e, uint64_t slot);
@@ -277,12 +276,12 @@ int wq__done_well(struct wq__memory *m, const wq_item *item);
 void wq__take(struct wq__memory *m, wq_item *item);
 bool wq__ready_now(struct wq__memory *m);
 int wq__mem_get(void *state, wq_item *item, int64_t deadline_ns);
-int wq__mem_get_many(void *state, wq_item *items, size_t item_size, size_t max,
+int wq__mem_get_many(void *state, wq_item *items, size_t max,
                      int64_t deadline_ns);
 int wq__mem_done(void *state, const wq_item *item);
-int wq__mem_done_many(void *state, const wq_item *items, size_t item_size, size_t n, int *outcomes);
+int wq__mem_done_many(void *state, const wq_item *items, size_t n, int *outcomes);
 int wq__mem_next(void *state, wq_item *item, int64_t deadline_ns);
-int wq__mem_next_many(void *state, wq_item *items, size_t item_size, size_t n, size_t max,
+int wq__mem_next_many(void *state, wq_item *items, size_t n, size_t max,
                       int64_t deadline_ns);
 int wq__mem_requeue(void *state, const wq_item *item, enum wq_where where);
 int wq__mem_extend(void *state, const wq_item *item, int64_t span_ns);
@@ -313,7 +312,7 @@ int wq__mem_drain(void *state, int64_t deadline_ns, const wq_drain_options *opti
                   wq_report *report);
 int wq__mem_clock_changed(void *state);
 
-/* look.c */
+/* inspect.c */
 int64_t wq__mem_len(void *state);
 int wq__mem_state(void *state, const void *key, size_t len);
 int64_t wq__mem_walk(void *state, wq_walk_fn fn, void *ctx);
@@ -457,7 +456,7 @@ static inline uint32_t wq__find(const struct wq__memory *m, uint32_t hash, const
 /* Keys with a time up to this one are due. */
 static inline int64_t wq__due_until(const struct wq__memory *m)
 {
-	return wq__unlikely(m->flags & WQ__CUT) ? m->cut_ns : wq__now(m);
+	return wq__unlikely(m->flags & WQ__CUT && !WQ__BUG(CUT_IGNORED)) ? m->cut_ns : wq__now(m);
 }
 
 /* Promote what has come due, if anything may have; the time if it was asked for, or -1. */
@@ -506,10 +505,12 @@ static inline bool wq__drained(const struct wq__memory *m)
 {
 	if (WQ__BUG(DRAIN_ONLY_RUNNING))
 		return m->nrunning == 0;
-	if (WQ__BUG(DRAIN_PAST_WAITING) && !(m->flags & WQ__PATIENT))
-		return wq__idle(m);
-	return m->nready == 0 && m->nrunning == 0 &&
-	       m->nwaiting == (m->flags & WQ__PATIENT ? m->nnever : 0);
+	if (m->nready > 0 || m->nrunning > 0)
+		return false;
+	if (m->flags & WQ__PATIENT)
+		return m->nwaiting == m->nnever;
+	/* What is due by the cut enters the line in several holds of the lock. */
+	return m->next_due_ns > m->cut_ns || WQ__BUG(DRAIN_PAST_DUE);
 }
 
 /* The line of a queue without a lane; else what is ready behind the lane's. */

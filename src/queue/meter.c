@@ -68,7 +68,7 @@ void wq__meter_added(struct wq__memory *m, int outcome)
 		tell(t, WQ_METRIC_ADDS, 1);
 		tell(t, WQ_METRIC_DEPTH, 1);
 	}
-	t->requeued += outcome == WQ_MARKED;
+	t->marked += outcome == WQ_MARKED;
 	t->merged += outcome == WQ_MERGED;
 	t->refused += outcome < 0;
 }
@@ -191,7 +191,7 @@ static void look_at_times(const struct wq__memory *m, wq_snapshot *out)
 	out->retries = t->retries;
 	out->merged = t->merged;
 	out->refused = t->refused;
-	out->requeued = t->requeued;
+	out->marked = t->marked;
 	out->stale = t->stale;
 	out->queue = t->queue;
 	out->work = t->work;
@@ -202,7 +202,7 @@ static void look_at_times(const struct wq__memory *m, wq_snapshot *out)
 		       out->now_ns - stint_at(m, t->oldest)->started_ns);
 }
 
-int wq__mem_look(void *state, wq_snapshot *out)
+int wq__mem_snapshot(void *state, wq_snapshot *out)
 {
 	struct wq__memory *m = state;
 
@@ -213,13 +213,12 @@ int wq__mem_look(void *state, wq_snapshot *out)
 	    .queued = m->nready,
 	    .running = m->nrunning,
 	    .dirty = m->ndirty,
-	    .waiting = m->nwaiting,
-	    .left = m->nleft,
+	    .waiting = m->flags & WQ__CUT ? 0 : m->nwaiting,
+	    .left = m->flags & WQ__CUT ? m->nwaiting : 0,
 	    .remembered = m->nmemo,
 	    .next_due_ns = wq__next_due(m),
-	    .dropped = m->ndropped,
 	    .dead = m->ndead,
-	    .given_up = m->ngiven_up,
+	    .dropped = m->ndropped,
 	    .oldest_queued.age_ns = -1,
 	    .longest_running.age_ns = -1,
 	};

@@ -19,7 +19,7 @@ struct wq__stint {
 };
 
 struct wq__meter {
-	uint64_t adds, retries, merged, refused, requeued, stale;
+	uint64_t adds, retries, merged, refused, marked, stale;
 	wq_histogram queue, work, late;
 	wq__u128 started_sum;         /* of the running keys */
 	uint32_t oldest, newest;      /* running keys, ids */
@@ -59,6 +59,6 @@ void wq__meter_end(struct wq__memory *m, struct wq__entry *e, int done);
 /* How long it has been held by now; 0: it is not, or nobody knows. */
 int64_t wq__meter_running(const struct wq__memory *m, struct wq__entry *e, int64_t now);
 
-int wq__mem_look(void *state, wq_snapshot *out);
+int wq__mem_snapshot(void *state, wq_snapshot *out);
 
 #endif

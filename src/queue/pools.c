@@ -3,7 +3,7 @@
 
 #include "queue/queue.h"
 
-void wq__pool_join(wq *q, struct wq__pool_link *link)
+void wq__pool_join(wq_queue *q, struct wq__pool_link *link)
 {
 	wq__lock_acquire(&q->lock);
 	link->prev = NULL;
@@ -15,7 +15,7 @@ void wq__pool_join(wq *q, struct wq__pool_link *link)
 	wq__lock_release(&q->lock);
 }
 
-void wq__pool_leave(wq *q, struct wq__pool_link *link)
+void wq__pool_leave(wq_queue *q, struct wq__pool_link *link)
 {
 	wq__lock_acquire(&q->lock);
 	if (link->prev)
@@ -32,12 +32,12 @@ void wq__pool_leave(wq *q, struct wq__pool_link *link)
  * Without the lock: whoever frees the queue sees to it that no pool comes or goes. And a call
  * that finds none does not let go of anything before it has entered the engine.
  */
-bool wq__has_pools(wq *q)
+bool wq__has_pools(wq_queue *q)
 {
 	return atomic_load_explicit(&q->npools, memory_order_relaxed) > 0;
 }
 
-void wq__resume_pools(wq *q)
+void wq__resume_pools(wq_queue *q)
 {
 	if (!wq__has_pools(q))
 		return;
@@ -47,7 +47,7 @@ void wq__resume_pools(wq *q)
 	wq__lock_release(&q->lock);
 }
 
-void wq__tell_pools_the_clock_changed(wq *q)
+void wq__tell_pools_the_clock_changed(wq_queue *q)
 {
 	if (!wq__has_pools(q))
 		return;
@@ -57,19 +57,19 @@ void wq__tell_pools_the_clock_changed(wq *q)
 	wq__lock_release(&q->lock);
 }
 
-bool wq__handling(const wq *q)
+bool wq__handling(const wq_queue *q)
 {
 	const struct wq__handling *h = *wq__self();
 
 	return h && h->q == q;
 }
 
-bool wq__handles(wq *q, const void *key, size_t len)
+bool wq__handles(wq_queue *q, const void *key, size_t len)
 {
 	const struct wq__handling *h = *wq__self();
 
 	/* A handler that has handed its item back holds no key. */
-	if (!h || h->q != q || q->engine->lost(q->state, h->item) != 0)
+	if (!h || h->q != q || q->engine.lost(q->state, h->item) != 0)
 		return false;
 	return h->item->len == len && (len == 0 || memcmp(h->item->key, key, len) == 0);
 }

@@ -6,12 +6,15 @@
 #define _POSIX_C_SOURCE 200809L
 #include <wq/queue.h>
 
+#include <inttypes.h>
 #include <limits.h>
+#include <stddef.h>
 #include <string.h>
 #include <wq/engine.h>
 
 #include "base/alloc.h"
 #include "base/compiler.h"
+#include "base/fail.h"
 #include "base/utf8.h"
 #include "limit/limiter.h"
 #include "metrics/registry.h"
@@ -22,6 +25,8 @@
 enum { NAME_MAX_BYTES = 255 };
 
 /* ---- life ---------------------------------------------------------------- */
+
+#define ALL_ZERO(words) all_zero(words, sizeof(words) / sizeof *(words))
 
 static bool all_zero(const uint64_t *words, size_t n)
 {
@@ -46,46 +51,101 @@ static bool is_dots(const char *name)
 	return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
 }
 
-static int check_options(const wq_options *o)
+static int check_name(const wq_options *o)
 {
-	if (o->within > 1 || !all_zero(o->reserved, sizeof o->reserved / sizeof o->reserved[0]))
-		return WQ_EINVAL;
-	if (o->name && strnlen(o->name, NAME_MAX_BYTES + 1) > NAME_MAX_BYTES)
-		return WQ_EINVAL;
-	if (o->engine_options && !o->engine)
-		return WQ_EINVAL;
-	if (o->spin_ns < WQ_SPIN_NEVER || o->spin_ns > WQ_MILLISECOND)
-		return WQ_EINVAL;
-	if (!o->clock->now)
-		return WQ_EINVAL;
-	if (o->order && (!o->order->push || !o->order->pop || o->order->room > WQ_ORDER_ROOM_MAX))
-		return WQ_EINVAL;
-	if (!o->name && (o->registry || o->provider))
-		return WQ_EINVAL;
-	if (o->registry && (!is_utf8(o->name) || is_dots(o->name)))
-		return WQ_EINVAL;
-	if (o->provider && !all_zero(o->provider->reserved, sizeof o->provider->reserved /
-	                                                        sizeof o->provider->reserved[0]))
-		return WQ_EINVAL;
-	if (o->max_attempts > WQ_FAILURES_MAX)
-		return WQ_EINVAL;
-	if (o->max_attempts > 0 && !wq__limiter_numbers(o->limiter))
-		return WQ_EINVAL;
-	if (o->engine &&
-	    (o->engine->version != WQ_ENGINE_VERSION || o->engine->size < sizeof(wq_engine)))
-		return WQ_EVERSION;
+	if (!o->name)
+		return o->registry || o->provider
+		           ? wq__fail(WQ_EINVAL, "a queue with a registry or a provider needs a name")
+		           : WQ_OK;
+	if (strnlen(o->name, NAME_MAX_BYTES + 1) > NAME_MAX_BYTES)
+		return wq__fail(WQ_EINVAL, "the name is longer than %d bytes", NAME_MAX_BYTES);
+	if (o->registry && !is_utf8(o->name))
+		return wq__fail(WQ_EINVAL, "the name is not UTF-8");
+	if (o->registry && is_dots(o->name))
+		return wq__fail(WQ_EINVAL, "the name is \"%s\", which no URL can have as a part",
+		                o->name);
 	return WQ_OK;
 }
 
-static int make(wq **out, const wq_options *o, bool *order_gone)
+static int check_hooks(const wq_options *o)
 {
-	wq *q = wq__alloc(o->allocator, sizeof *q, 64);
+	if (!o->clock->now)
+		return wq__fail(WQ_EINVAL, "the clock has no function now");
+	if (o->order && (!o->order->push || !o->order->pop))
+		return wq__fail(WQ_EINVAL, "the order has no function push or pop");
+	if (o->order && o->order->room > WQ_ORDER_ROOM_MAX)
+		return wq__fail(WQ_EINVAL, "the order's room is %zu bytes, more than %d",
+		                o->order->room, WQ_ORDER_ROOM_MAX);
+	if (o->provider && !ALL_ZERO(o->provider->reserved))
+		return wq__fail(WQ_EINVAL, "a reserved word of the provider is not zero");
+	return WQ_OK;
+}
+
+static int check_engine(const wq_options *o)
+{
+	if (!o->engine)
+		return o->engine_options
+		           ? wq__fail(WQ_EINVAL, "engine_options are given without an engine")
+		           : WQ_OK;
+	if (o->engine->version != WQ_ENGINE_VERSION)
+		return wq__fail(WQ_EVERSION, "the engine's table has version %u, not %d",
+		                o->engine->version, WQ_ENGINE_VERSION);
+	if (o->engine->size < offsetof(wq_engine, add) || !o->engine->open || !o->engine->close)
+		return wq__fail(WQ_EVERSION, "the engine's table has no open or no close");
+	return WQ_OK;
+}
+
+static int check_options(const wq_options *o)
+{
+	int rc;
+
+	if (!ALL_ZERO(o->reserved))
+		return wq__fail(WQ_EINVAL, "a reserved word of wq_options is not zero");
+	if (o->within > 1)
+		return wq__fail(WQ_EINVAL, "within is %u, neither 0 nor 1", o->within);
+	if (o->spin_ns < WQ_SPIN_NEVER)
+		return wq__fail(WQ_EINVAL, "spin_ns is negative, and not WQ_SPIN_NEVER");
+	if (o->spin_ns > WQ_MILLISECOND)
+		return wq__fail(WQ_EINVAL, "spin_ns is %" PRId64 ", more than WQ_MILLISECOND",
+		                o->spin_ns);
+	if (o->max_attempts > WQ_FAILURES_MAX)
+		return wq__fail(WQ_EINVAL, "max_attempts is %u, more than WQ_FAILURES_MAX",
+		                o->max_attempts);
+	if (o->max_attempts > 0 && !wq__limiter_numbers(o->limiter))
+		return wq__fail(WQ_EINVAL, "max_attempts needs a limiter that counts failures");
+	rc = check_name(o);
+	if (rc == WQ_OK)
+		rc = check_hooks(o);
+	return rc == WQ_OK ? check_engine(o) : rc;
+}
+
+/* The engine's table, with WQ_ENOTSUP for what it has not: it may be older, and shorter. */
+static wq_engine complete(const wq_engine *given)
+{
+	wq_engine all = wq__engine_stubs;
+	size_t size = given->size < sizeof all ? given->size : sizeof all;
+	size_t n = (size - offsetof(wq_engine, open)) / sizeof(void (*)(void));
+
+	for (size_t i = 0; i < n; i++) {
+		void (*function)(void);
+
+		memcpy(&function, (const char *)&given->open + i * sizeof function, sizeof function);
+		if (function)
+			memcpy((char *)&all.open + i * sizeof function, &function, sizeof function);
+	}
+	all.name = given->name;
+	return all;
+}
+
+static int make(wq_queue **out, const wq_options *o, bool *order_gone)
+{
+	wq_queue *q = wq__alloc(o->allocator, sizeof *q, 64);
 	int rc;
 
 	if (!q)
 		return WQ_ENOMEM;
-	*q = (wq){
-	    .engine = o->engine ? o->engine : &wq__memory_engine,
+	*q = (wq_queue){
+	    .engine = complete(o->engine ? o->engine : &wq__memory_engine),
 	    .clock = *o->clock,
 	    .allocator = *o->allocator,
 	    .limiter = o->limiter,
@@ -94,7 +154,7 @@ static int make(wq **out, const wq_options *o, bool *order_gone)
 	    .within = o->within,
 	};
 	wq__lock_init(&q->lock);
-	rc = q->engine->open(q, o, &q->state);
+	rc = q->engine.open(q, o, &q->state);
 	if (rc < 0)
 		goto no_engine;
 	if (o->registry) {
@@ -111,13 +171,13 @@ static int make(wq **out, const wq_options *o, bool *order_gone)
 no_entry:
 	/* With it goes the order, of which wq_new() must not speak again. */
 	*order_gone = true;
-	q->engine->close(q->state);
+	q->engine.close(q->state);
 no_engine:
 	wq__free(o->allocator, q, sizeof *q);
 	return rc;
 }
 
-int wq_new(wq **out, const wq_options *options)
+int wq_new(wq_queue **out, const wq_options *options)
 {
 	wq_options o = options ? *options : (wq_options){0};
 	bool ours, order_gone = false;
@@ -130,7 +190,10 @@ int wq_new(wq **out, const wq_options *options)
 	/* No name is no metrics. */
 	if (o.name && o.name[0] == '\0')
 		o.name = NULL;
-	rc = out && o.allocator->alloc && o.allocator->free ? WQ_OK : WQ_EINVAL;
+	rc = out && o.allocator->alloc && o.allocator->free
+	         ? WQ_OK
+	         : wq__fail(WQ_EINVAL, out ? "the allocator has no function alloc or free"
+	                                   : "there is no place for the queue: out is NULL");
 	if (!o.limiter && rc == WQ_OK)
 		o.limiter = wq__limiter_default(o.allocator);
 
@@ -151,19 +214,19 @@ int wq_new(wq **out, const wq_options *options)
 	return rc;
 }
 
-int wq_free(wq *q)
+int wq_free(wq_queue *q)
 {
 	int rc;
 
 	if (!q)
-		return WQ_EINVAL;
+		return WQ_OK;
 
 	wq_allocator a = q->allocator;
 
 	if (wq__has_pools(q))
 		return WQ_EBUSY;
-	rc = q->registry ? wq__registry_leave(q->registry, &q->listing, q->engine->close, q->state)
-	                 : q->engine->close(q->state);
+	rc = q->registry ? wq__registry_leave(q->registry, &q->listing, q->engine.close, q->state)
+	                 : q->engine.close(q->state);
 	if (rc < 0)
 		return rc;
 	wq__limiter_release(q->limiter);
@@ -171,49 +234,55 @@ int wq_free(wq *q)
 	return rc;
 }
 
-int64_t wq_now(wq *q)
+int64_t wq_now(wq_queue *q)
 {
 	return q ? q->clock.now(q->clock.ctx) : WQ_EINVAL;
 }
 
-int wq_clock_changed(wq *q)
+int wq_clock_changed(wq_queue *q)
 {
 	if (!q)
 		return WQ_EINVAL;
 	wq__tell_pools_the_clock_changed(q);
-	return q->engine->clock_changed(q->state);
+	return q->engine.clock_changed(q->state);
 }
 
 /* ---- add ----------------------------------------------------------------- */
 
-static inline int check_key(const wq *q, const void *key, size_t len)
+static inline int check_key(const wq_queue *q, const void *key, size_t len)
 {
 	if (wq__unlikely(!q || (!key && len > 0)))
 		return WQ_EINVAL;
 	return wq__unlikely(len > WQ_KEY_MAX) ? WQ_ETOOLONG : WQ_OK;
 }
 
-int wq_add(wq *q, const void *key, size_t len)
+static int64_t deadline_of(wq_queue *q, int64_t timeout_ns)
+{
+	return timeout_ns == WQ_NEVER ? WQ_NEVER
+	                              : wq_time_add(wq_now(q), timeout_ns > 0 ? timeout_ns : 0);
+}
+
+int wq_add(wq_queue *q, const void *key, size_t len)
 {
 	int rc = check_key(q, key, len);
 
-	return wq__likely(rc == WQ_OK) ? q->engine->add(q->state, key, len) : rc;
+	return wq__likely(rc == WQ_OK) ? q->engine.add(q->state, key, len) : rc;
 }
 
-int wq_add_str(wq *q, const char *key)
+int wq_add_str(wq_queue *q, const char *key)
 {
 	/* Not strlen: a string without end must not be read to its end. */
 	return key ? wq_add(q, key, strnlen(key, WQ_KEY_MAX + 1)) : WQ_EINVAL;
 }
 
-int wq_add_many(wq *q, const wq_key *keys, size_t n, int *outcomes)
+int wq_add_many(wq_queue *q, const wq_key *keys, size_t n, int *outcomes)
 {
 	if (!q || (!keys && n > 0) || n > INT_MAX)
 		return WQ_EINVAL;
-	return q->engine->add_many(q->state, keys, n, outcomes);
+	return q->engine.add_many(q->state, keys, n, outcomes);
 }
 
-static bool add_options_ok(const wq *q, const wq_add_options *o)
+static bool add_options_ok(const wq_queue *q, const wq_add_options *o)
 {
 	if (o->limited > 1 || !all_zero(o->reserved, sizeof o->reserved / sizeof o->reserved[0]))
 		return false;
@@ -225,7 +294,7 @@ static bool add_options_ok(const wq *q, const wq_add_options *o)
 	return (unsigned)o->policy <= WQ_REMIND;
 }
 
-int wq_add_with(wq *q, const void *key, size_t len, const wq_add_options *options)
+int wq_add_with(wq_queue *q, const void *key, size_t len, const wq_add_options *options)
 {
 	int rc = check_key(q, key, len);
 
@@ -234,20 +303,20 @@ int wq_add_with(wq *q, const void *key, size_t len, const wq_add_options *option
 	if (rc != WQ_OK)
 		return rc;
 	if (!options || (options->at_ns == 0 && options->after_ns == 0 && !options->limited))
-		return q->engine->add(q->state, key, len);
-	return q->engine->add_with(q->state, key, len, options);
+		return q->engine.add(q->state, key, len);
+	return q->engine.add_with(q->state, key, len, options);
 }
 
 /* With any delay it counts as a retry, which an add does not: no way around the engine's add_with. */
-int wq_add_after(wq *q, const void *key, size_t len, int64_t delay_ns)
+int wq_add_after(wq_queue *q, const void *key, size_t len, int64_t delay_ns)
 {
 	wq_add_options o = {.after_ns = delay_ns};
 	int rc = check_key(q, key, len);
 
-	return rc == WQ_OK ? q->engine->add_with(q->state, key, len, &o) : rc;
+	return rc == WQ_OK ? q->engine.add_with(q->state, key, len, &o) : rc;
 }
 
-int wq_add_at(wq *q, const void *key, size_t len, int64_t due_ns)
+int wq_add_at(wq_queue *q, const void *key, size_t len, int64_t due_ns)
 {
 	/* Time 0 has passed on every clock. */
 	wq_add_options o = {.at_ns = due_ns};
@@ -255,59 +324,57 @@ int wq_add_at(wq *q, const void *key, size_t len, int64_t due_ns)
 
 	if (rc == WQ_OK && due_ns < 0)
 		rc = WQ_EINVAL;
-	return rc == WQ_OK ? q->engine->add_with(q->state, key, len, &o) : rc;
+	return rc == WQ_OK ? q->engine.add_with(q->state, key, len, &o) : rc;
 }
 
-int wq_add_limited(wq *q, const void *key, size_t len)
+int wq_add_limited(wq_queue *q, const void *key, size_t len)
 {
 	static const wq_add_options limited = {.limited = 1};
 	int rc = check_key(q, key, len);
 
-	return rc == WQ_OK ? q->engine->add_with(q->state, key, len, &limited) : rc;
+	return rc == WQ_OK ? q->engine.add_with(q->state, key, len, &limited) : rc;
 }
 
-int wq_forget(wq *q, const void *key, size_t len)
+int wq_forget(wq_queue *q, const void *key, size_t len)
 {
 	int rc = check_key(q, key, len);
 
-	return rc == WQ_OK ? q->engine->forget(q->state, NULL, key, len) : rc;
+	return rc == WQ_OK ? q->engine.forget(q->state, NULL, key, len) : rc;
 }
 
-int64_t wq_num_requeues(wq *q, const void *key, size_t len)
+int64_t wq_failures(wq_queue *q, const void *key, size_t len)
 {
 	int rc = check_key(q, key, len);
 
-	return rc == WQ_OK ? q->engine->num_requeues(q->state, NULL, key, len) : rc;
+	return rc == WQ_OK ? q->engine.failures(q->state, NULL, key, len) : rc;
 }
 
-int wq_set_failures(wq *q, const void *key, size_t len, uint32_t failures)
+int wq_set_failures(wq_queue *q, const void *key, size_t len, uint32_t failures)
 {
 	int rc = check_key(q, key, len);
 
 	if (rc == WQ_OK && (failures == 0 || failures > WQ_FAILURES_MAX))
 		rc = WQ_EINVAL;
-	if (rc == WQ_OK && !q->engine->set_failures)
-		rc = WQ_ENOTSUP;
-	return rc == WQ_OK ? q->engine->set_failures(q->state, key, len, failures) : rc;
+	return rc == WQ_OK ? q->engine.set_failures(q->state, key, len, failures) : rc;
 }
 
-int wq_reschedule(wq *q, const void *key, size_t len, int64_t due_ns)
+int wq_reschedule(wq_queue *q, const void *key, size_t len, int64_t due_ns)
 {
 	int rc = check_key(q, key, len);
 
 	if (rc != WQ_OK)
 		return rc;
-	return due_ns >= 0 ? q->engine->reschedule(q->state, key, len, due_ns) : WQ_EINVAL;
+	return due_ns >= 0 ? q->engine.reschedule(q->state, key, len, due_ns) : WQ_EINVAL;
 }
 
-int wq_cancel(wq *q, const void *key, size_t len)
+int wq_cancel(wq_queue *q, const void *key, size_t len, unsigned *was)
 {
 	int rc = check_key(q, key, len);
 
-	return rc == WQ_OK ? q->engine->cancel(q->state, key, len, WQ_NOWAIT) : rc;
+	return rc == WQ_OK ? q->engine.cancel(q->state, key, len, WQ_NOWAIT, was) : rc;
 }
 
-int wq_cancel_sync_until(wq *q, const void *key, size_t len, int64_t deadline_ns)
+int wq_cancel_until(wq_queue *q, const void *key, size_t len, int64_t deadline_ns, unsigned *was)
 {
 	int rc = check_key(q, key, len);
 
@@ -317,28 +384,24 @@ int wq_cancel_sync_until(wq *q, const void *key, size_t len, int64_t deadline_ns
 		return WQ_EINVAL;
 	if (wq__handles(q, key, len))
 		return WQ_EDEADLK;
-	return q->engine->cancel(q->state, key, len, deadline_ns);
+	return q->engine.cancel(q->state, key, len, deadline_ns, was);
 }
 
-int64_t wq_next_deadline(wq *q)
+int wq_cancel_for(wq_queue *q, const void *key, size_t len, int64_t timeout_ns, unsigned *was)
 {
-	return q ? q->engine->next_deadline(q->state) : WQ_EINVAL;
+	return q ? wq_cancel_until(q, key, len, deadline_of(q, timeout_ns), was) : WQ_EINVAL;
+}
+
+int64_t wq_next_deadline(wq_queue *q)
+{
+	return q ? q->engine.next_deadline(q->state) : WQ_EINVAL;
 }
 
 /* ---- get ----------------------------------------------------------------- */
 
-static int64_t deadline_of(wq *q, int64_t timeout_ns)
+static bool items_ok(const wq_item *items, size_t n)
 {
-	return timeout_ns == WQ_NEVER ? WQ_NEVER
-	                              : wq_time_add(wq_now(q), timeout_ns > 0 ? timeout_ns : 0);
-}
-
-/* Items of a later version may be longer; they stay aligned. */
-static bool items_ok(const wq_item *items, size_t item_size, size_t n)
-{
-	if (item_size < sizeof(wq_item) || item_size % 8 != 0 || n > INT_MAX)
-		return false;
-	return (items || n == 0) && n <= SIZE_MAX / item_size;
+	return (items || n == 0) && n <= INT_MAX;
 }
 
 static bool item_ok(const wq_item *it)
@@ -346,92 +409,107 @@ static bool item_ok(const wq_item *it)
 	return it->reserved0 == 0 && (it->reserved[0] | it->reserved[1]) == 0;
 }
 
-static bool all_ok(const wq_item *items, size_t item_size, size_t n)
+static bool all_ok(const wq_item *items, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
-		if (!item_ok((const wq_item *)(const void *)((const char *)items + i * item_size)))
+		if (!item_ok(&items[i]))
 			return false;
 	return true;
 }
 
-int wq_get(wq *q, wq_item *item)
+int wq_get(wq_queue *q, wq_item *item)
 {
-	return wq__likely(q && item) ? q->engine->get(q->state, item, WQ_NEVER) : WQ_EINVAL;
+	return wq__likely(q && item) ? q->engine.get(q->state, item, WQ_NEVER) : WQ_EINVAL;
 }
 
-int wq_get_until(wq *q, wq_item *item, int64_t deadline_ns)
+int wq_get_until(wq_queue *q, wq_item *item, int64_t deadline_ns)
 {
 	if (!q || !item || deadline_ns < WQ_NOWAIT)
 		return WQ_EINVAL;
-	return q->engine->get(q->state, item, deadline_ns);
+	return q->engine.get(q->state, item, deadline_ns);
 }
 
-int wq_get_for(wq *q, wq_item *item, int64_t timeout_ns)
+int wq_get_for(wq_queue *q, wq_item *item, int64_t timeout_ns)
 {
-	return q && item ? q->engine->get(q->state, item, deadline_of(q, timeout_ns)) : WQ_EINVAL;
+	return q && item ? q->engine.get(q->state, item, deadline_of(q, timeout_ns)) : WQ_EINVAL;
 }
 
-int wq_try_get(wq *q, wq_item *item)
+int wq_try_get(wq_queue *q, wq_item *item)
 {
-	return wq__likely(q && item) ? q->engine->get(q->state, item, WQ_NOWAIT) : WQ_EINVAL;
+	return wq__likely(q && item) ? q->engine.get(q->state, item, WQ_NOWAIT) : WQ_EINVAL;
 }
 
-int wq_get_many(wq *q, wq_item *items, size_t item_size, size_t max, int64_t deadline_ns)
+int wq_get_many_until(wq_queue *q, wq_item *items, size_t max, int64_t deadline_ns)
 {
-	if (!q || max == 0 || !items_ok(items, item_size, max) || deadline_ns < WQ_NOWAIT)
+	if (!q || max == 0 || !items_ok(items, max) || deadline_ns < WQ_NOWAIT)
 		return WQ_EINVAL;
-	return q->engine->get_many(q->state, items, item_size, max, deadline_ns);
+	return q->engine.get_many(q->state, items, max, deadline_ns);
 }
 
-int wq_interrupt(wq *q, int n)
+int wq_get_many_for(wq_queue *q, wq_item *items, size_t max, int64_t timeout_ns)
 {
-	return q && n >= 0 ? q->engine->interrupt(q->state, n) : WQ_EINVAL;
+	return q ? wq_get_many_until(q, items, max, deadline_of(q, timeout_ns)) : WQ_EINVAL;
+}
+
+int wq_interrupt(wq_queue *q, int n)
+{
+	return q && n >= 0 ? q->engine.interrupt(q->state, n) : WQ_EINVAL;
 }
 
 /* ---- done ---------------------------------------------------------------- */
 
-int wq_done(wq *q, const wq_item *item)
+int wq_done(wq_queue *q, const wq_item *item)
 {
-	return wq__likely(q && item && item_ok(item)) ? q->engine->done(q->state, item) : WQ_EINVAL;
+	return wq__likely(q && item && item_ok(item)) ? q->engine.done(q->state, item) : WQ_EINVAL;
 }
 
-int wq_done_many(wq *q, const wq_item *items, size_t item_size, size_t n, int *outcomes)
+int wq_done_many(wq_queue *q, const wq_item *items, size_t n, int *outcomes)
 {
-	if (!q || !items_ok(items, item_size, n) || !all_ok(items, item_size, n))
+	if (!q || !items_ok(items, n) || !all_ok(items, n))
 		return WQ_EINVAL;
-	return q->engine->done_many(q->state, items, item_size, n, outcomes);
+	return q->engine.done_many(q->state, items, n, outcomes);
 }
 
-int wq_next(wq *q, wq_item *item)
+int wq_next(wq_queue *q, wq_item *item)
 {
 	return wq_next_until(q, item, WQ_NEVER);
 }
 
-int wq_next_until(wq *q, wq_item *item, int64_t deadline_ns)
+int wq_next_for(wq_queue *q, wq_item *item, int64_t timeout_ns)
+{
+	return q ? wq_next_until(q, item, deadline_of(q, timeout_ns)) : WQ_EINVAL;
+}
+
+int wq_next_until(wq_queue *q, wq_item *item, int64_t deadline_ns)
 {
 	if (wq__unlikely(!q || !item || !item_ok(item) || deadline_ns < WQ_NOWAIT))
 		return WQ_EINVAL;
-	return q->engine->next(q->state, item, deadline_ns);
+	return q->engine.next(q->state, item, deadline_ns);
 }
 
-int wq_next_many(wq *q, wq_item *items, size_t item_size, size_t n, size_t max, int64_t deadline_ns)
+int wq_next_many_until(wq_queue *q, wq_item *items, size_t n, size_t max, int64_t deadline_ns)
 {
-	if (!q || max == 0 || n > max || !items_ok(items, item_size, max) ||
-	    deadline_ns < WQ_NOWAIT || !all_ok(items, item_size, n))
+	if (!q || max == 0 || n > max || !items_ok(items, max) ||
+	    deadline_ns < WQ_NOWAIT || !all_ok(items, n))
 		return WQ_EINVAL;
-	return q->engine->next_many(q->state, items, item_size, n, max, deadline_ns);
+	return q->engine.next_many(q->state, items, n, max, deadline_ns);
 }
 
-int wq_requeue(wq *q, const wq_item *item, enum wq_where where)
+int wq_next_many_for(wq_queue *q, wq_item *items, size_t n, size_t max, int64_t timeout_ns)
+{
+	return q ? wq_next_many_until(q, items, n, max, deadline_of(q, timeout_ns)) : WQ_EINVAL;
+}
+
+int wq_requeue(wq_queue *q, const wq_item *item, enum wq_where where)
 {
 	if (!q || !item || !item_ok(item) || (where != WQ_TAIL && where != WQ_HEAD))
 		return WQ_EINVAL;
-	return q->engine->requeue(q->state, item, where);
+	return q->engine.requeue(q->state, item, where);
 }
 
-static int settle(wq *q, wq_item *item, wq_turn *t)
+static int settle(wq_queue *q, wq_item *item, wq_turn *t)
 {
-	int rc = q->engine->turn(q->state, item, t);
+	int rc = q->engine.turn(q->state, item, t);
 
 	if (wq__likely(t->settled != WQ_DEAD))
 		return rc;
@@ -439,39 +517,57 @@ static int settle(wq *q, wq_item *item, wq_turn *t)
 	if (q->dead_letter)
 		q->dead_letter(q->dead_ctx, item);
 	t->steps = WQ_TURN_BURY | (t->steps & WQ_TURN_GET);
-	return q->engine->turn(q->state, item, t);
+	return q->engine.turn(q->state, item, t);
 }
 
-int wq_settle(wq *q, const wq_item *item, int64_t verdict)
+wq_verdict wq_again_after(int64_t delay_ns)
+{
+	return (wq_verdict){.kind = WQ_VERDICT_AGAIN, .delay_ns = delay_ns > 0 ? delay_ns : 0};
+}
+
+wq_verdict wq_retry_after(int64_t delay_ns)
+{
+	return (wq_verdict){.kind = WQ_VERDICT_RETRY, .delay_ns = delay_ns > 0 ? delay_ns : 0};
+}
+
+static bool verdict_ok(wq_verdict v)
+{
+	return v.kind <= WQ_VERDICT_FATAL && v.delay_ns >= 0 && v.reserved0 == 0;
+}
+
+int wq_settle(wq_queue *q, const wq_item *item, wq_verdict verdict)
 {
 	wq_turn t = {.steps = WQ_TURN_SETTLE, .verdict = verdict};
 	wq_item mine;
 
-	if (!q || !item || !item_ok(item))
+	if (!q || !item || !item_ok(item) || !verdict_ok(verdict))
 		return WQ_EINVAL;
 	mine = *item;
 	settle(q, &mine, &t);
 	return t.settled;
 }
 
-int wq_retry(wq *q, const wq_item *item)
+int wq_retry(wq_queue *q, const wq_item *item)
 {
 	return wq_settle(q, item, WQ_RETRY);
 }
 
-int wq__settle_next(wq *q, wq_item *item, wq_turn *t)
+int wq__settle_next(wq_queue *q, wq_item *item, wq_turn *t)
 {
+	if (wq__unlikely(!verdict_ok(t->verdict)))
+		t->verdict = WQ_RETRY;
 	return settle(q, item, t);
 }
 
-int wq_settle_next(wq *q, wq_item *item, int64_t verdict, int64_t deadline_ns, int *settled)
+int wq_settle_next_until(wq_queue *q, wq_item *item, wq_verdict verdict,
+                         int64_t deadline_ns, int *settled)
 {
 	wq_turn t = {.steps = WQ_TURN_SETTLE | WQ_TURN_GET,
 	             .verdict = verdict,
 	             .deadline_ns = deadline_ns};
 	int rc;
 
-	if (!q || !item || !item_ok(item) || deadline_ns < WQ_NOWAIT)
+	if (!q || !item || !item_ok(item) || !verdict_ok(verdict) || deadline_ns < WQ_NOWAIT)
 		return WQ_EINVAL;
 
 	wq_item mine = *item;
@@ -484,44 +580,51 @@ int wq_settle_next(wq *q, wq_item *item, int64_t verdict, int64_t deadline_ns, i
 	return rc;
 }
 
-int wq_forget_item(wq *q, const wq_item *item)
+int wq_settle_next_for(wq_queue *q, wq_item *item, wq_verdict verdict, int64_t timeout_ns,
+                       int *settled)
 {
-	return q && item && item_ok(item) ? q->engine->forget(q->state, item, NULL, 0) : WQ_EINVAL;
+	return q ? wq_settle_next_until(q, item, verdict, deadline_of(q, timeout_ns), settled)
+	         : WQ_EINVAL;
 }
 
-int64_t wq_num_requeues_item(wq *q, const wq_item *item)
+int wq_forget_item(wq_queue *q, const wq_item *item)
 {
-	return q && item && item_ok(item) ? q->engine->num_requeues(q->state, item, NULL, 0)
+	return q && item && item_ok(item) ? q->engine.forget(q->state, item, NULL, 0) : WQ_EINVAL;
+}
+
+int64_t wq_failures_item(wq_queue *q, const wq_item *item)
+{
+	return q && item && item_ok(item) ? q->engine.failures(q->state, item, NULL, 0)
 	                                  : WQ_EINVAL;
 }
 
-int wq_extend(wq *q, const wq_item *item, int64_t span_ns)
+int wq_extend(wq_queue *q, const wq_item *item, int64_t span_ns)
 {
 	if (!q || !item || !item_ok(item) || span_ns <= 0)
 		return WQ_EINVAL;
-	return q->engine->extend(q->state, item, span_ns);
+	return q->engine.extend(q->state, item, span_ns);
 }
 
-int wq_lost(wq *q, const wq_item *item)
+int wq_lost(wq_queue *q, const wq_item *item)
 {
-	return q && item && item_ok(item) ? q->engine->lost(q->state, item) : WQ_EINVAL;
+	return q && item && item_ok(item) ? q->engine.lost(q->state, item) : WQ_EINVAL;
 }
 
 /* ---- wait and stop ------------------------------------------------------- */
 
-int wq_wait_idle_until(wq *q, int64_t deadline_ns)
+int wq_wait_idle_until(wq_queue *q, int64_t deadline_ns)
 {
 	if (!q || deadline_ns < 0)
 		return WQ_EINVAL;
-	return wq__handling(q) ? WQ_EDEADLK : q->engine->wait_idle(q->state, deadline_ns);
+	return wq__handling(q) ? WQ_EDEADLK : q->engine.wait_idle(q->state, deadline_ns);
 }
 
-int wq_wait_idle_for(wq *q, int64_t timeout_ns)
+int wq_wait_idle_for(wq_queue *q, int64_t timeout_ns)
 {
 	return q ? wq_wait_idle_until(q, deadline_of(q, timeout_ns)) : WQ_EINVAL;
 }
 
-int wq_wait_key_until(wq *q, const void *key, size_t len, int64_t deadline_ns)
+int wq_wait_key_until(wq_queue *q, const void *key, size_t len, int64_t deadline_ns)
 {
 	int rc = check_key(q, key, len);
 
@@ -531,77 +634,78 @@ int wq_wait_key_until(wq *q, const void *key, size_t len, int64_t deadline_ns)
 		return WQ_EINVAL;
 	if (wq__handles(q, key, len))
 		return WQ_EDEADLK;
-	return q->engine->wait_key(q->state, key, len, deadline_ns);
+	return q->engine.wait_key(q->state, key, len, deadline_ns);
 }
 
-int wq_wait_key_for(wq *q, const void *key, size_t len, int64_t timeout_ns)
+int wq_wait_key_for(wq_queue *q, const void *key, size_t len, int64_t timeout_ns)
 {
 	int rc = check_key(q, key, len);
 
 	return rc == WQ_OK ? wq_wait_key_until(q, key, len, deadline_of(q, timeout_ns)) : rc;
 }
 
-int wq_shutdown(wq *q)
+int wq_shutdown(wq_queue *q)
 {
-	return q ? q->engine->shutdown(q->state) : WQ_EINVAL;
+	return q ? q->engine.shutdown(q->state) : WQ_EINVAL;
 }
 
-int wq_shutting_down(wq *q)
+int wq_shutting_down(wq_queue *q)
 {
-	return q ? q->engine->shutting_down(q->state) : WQ_EINVAL;
+	return q ? q->engine.shutting_down(q->state) : WQ_EINVAL;
 }
 
-int wq_drain_until(wq *q, int64_t deadline_ns, const wq_drain_options *options, wq_report *report)
+int wq_drain_until(wq_queue *q, int64_t deadline_ns, const wq_drain_options *options, wq_report *report)
 {
 	if (!q || deadline_ns < 0)
 		return WQ_EINVAL;
 	if (options &&
-	    (options->reserved0 != 0 || (unsigned)options->waiting > WQ_WAITING_WAIT ||
+	    (options->reserved0 != 0 || (unsigned)options->mode > WQ_DRAIN_WAIT ||
 	     !all_zero(options->reserved, sizeof options->reserved / sizeof options->reserved[0])))
 		return WQ_EINVAL;
 	if (wq__handling(q))
 		return WQ_EDEADLK;
 	wq__resume_pools(q);
-	return q->engine->drain(q->state, deadline_ns, options, report);
+	return q->engine.drain(q->state, deadline_ns, options, report);
 }
 
-int wq_drain_for(wq *q, int64_t timeout_ns, wq_report *report)
+int wq_drain_for(wq_queue *q, int64_t timeout_ns, const wq_drain_options *options,
+                 wq_report *report)
 {
-	return q ? wq_drain_until(q, deadline_of(q, timeout_ns), NULL, report) : WQ_EINVAL;
+	return q ? wq_drain_until(q, deadline_of(q, timeout_ns), options, report) : WQ_EINVAL;
 }
 
 /* ---- look ---------------------------------------------------------------- */
 
-int64_t wq_len(wq *q)
+int64_t wq_len(wq_queue *q)
 {
-	return q ? q->engine->len(q->state) : WQ_EINVAL;
+	return q ? q->engine.len(q->state) : WQ_EINVAL;
 }
 
-int wq_look(wq *q, wq_snapshot *out)
+int wq_snapshot_take(wq_queue *q, wq_snapshot *out)
 {
 	int rc;
 
 	if (!q || !out)
 		return WQ_EINVAL;
 	*out = (wq_snapshot){0};
-	rc = q->engine->look(q->state, out);
-	out->overstayed = atomic_load_explicit(&q->overstayed, memory_order_relaxed);
+	rc = q->engine.snapshot(q->state, out);
+	out->slow_handlers = atomic_load_explicit(&q->slow_handlers, memory_order_relaxed);
 	return rc;
 }
 
-int wq_state(wq *q, const void *key, size_t len)
+int wq_state(wq_queue *q, const void *key, size_t len)
 {
 	int rc = check_key(q, key, len);
 
-	return rc == WQ_OK ? q->engine->state(q->state, key, len) : rc;
+	return rc == WQ_OK ? q->engine.state(q->state, key, len) : rc;
 }
 
-int64_t wq_walk(wq *q, wq_walk_fn fn, void *ctx)
+int64_t wq_walk(wq_queue *q, wq_walk_fn fn, void *ctx)
 {
-	return q && fn ? q->engine->walk(q->state, fn, ctx) : WQ_EINVAL;
+	return q && fn ? q->engine.walk(q->state, fn, ctx) : WQ_EINVAL;
 }
 
-int wq_fd(wq *q)
+int wq_fd(wq_queue *q)
 {
-	return q ? q->engine->fd(q->state) : WQ_EINVAL;
+	return q ? q->engine.fd(q->state) : WQ_EINVAL;
 }

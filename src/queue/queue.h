@@ -16,8 +16,8 @@ struct wq__pool_link {
 	void (*clock_changed)(struct wq__pool_link *link);
 };
 
-struct wq {
-	const wq_engine *engine;                             /* I */
+struct wq_queue {
+	wq_engine engine;                                    /* I: complete, see stubs.c */
 	void *state;                                         /* I: the engine's */
 	wq_clock clock;                                      /* I */
 	wq_allocator allocator;                              /* I */
@@ -30,39 +30,39 @@ struct wq {
 	_Atomic uint32_t npools;     /* A: how many they are; changed under the lock */
 	wq_registry *registry;       /* I: NULL: none */
 	struct wq__listing listing;  /* the registry's */
-	_Atomic uint64_t overstayed; /* A, relaxed: handlers of its pools */
+	_Atomic uint64_t slow_handlers; /* A, relaxed: handlers of its pools */
 };
 
-void wq__pool_join(wq *q, struct wq__pool_link *link);
-void wq__pool_leave(wq *q, struct wq__pool_link *link);
-bool wq__has_pools(wq *q);
-void wq__resume_pools(wq *q);
-void wq__tell_pools_the_clock_changed(wq *q);
+extern const wq_engine wq__engine_stubs;
+
+void wq__pool_join(wq_queue *q, struct wq__pool_link *link);
+void wq__pool_leave(wq_queue *q, struct wq__pool_link *link);
+bool wq__has_pools(wq_queue *q);
+void wq__resume_pools(wq_queue *q);
+void wq__tell_pools_the_clock_changed(wq_queue *q);
 
 /*
  * A worker's turn. *item is written if a key was got; if the verdict was a retry of the last
  * attempt, the dead letter is sent, too.
  */
-int wq__settle_next(wq *q, wq_item *item, wq_turn *t);
+int wq__settle_next(wq_queue *q, wq_item *item, wq_turn *t);
 
-/* Is it a failure? Numbers that are no times are failures, too. */
-static inline bool wq__verdict_fails(int64_t verdict)
+static inline bool wq__verdict_fails(wq_verdict v)
 {
-	return (verdict < 0 && verdict != WQ_DROP) ||
-	       (verdict > WQ_DONE && verdict < WQ_MICROSECOND);
+	return v.kind == WQ_VERDICT_RETRY || v.kind == WQ_VERDICT_FATAL;
 }
 
 /* What a pool's thread is at; wq__self() of base/sync.h points to it. */
 struct wq__handling {
-	wq *q; /* whose key it holds; NULL: none, it is in another callback of the pool */
+	wq_queue *q; /* whose key it holds; NULL: none, it is in another callback of the pool */
 	const wq_item *item;
 	const void *pool;
 };
 
 /* Is this thread inside a handler of a pool of this queue? */
-bool wq__handling(const wq *q);
+bool wq__handling(const wq_queue *q);
 
 /* The same, and is this the key that it handles? */
-bool wq__handles(wq *q, const void *key, size_t len);
+bool wq__handles(wq_queue *q, const void *key, size_t len);
 
 #endif

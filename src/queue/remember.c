@@ -145,10 +145,9 @@ static bool expire(struct wq__memory *m, struct wq__entry *e, uint32_t id, int64
 	return true;
 }
 
-/* A key that was only remembered is about to have a state again; one left over never is. */
+/* A key that was only remembered is about to have a state again. */
 void wq__revive(struct wq__memory *m, struct wq__entry *e)
 {
-	assert(!(e->bits & WQ__CANCELLED));
 	if (m->limiter->idle_ns != WQ_NEVER)
 		forget_idle(m, e, wq__now(m));
 	unlink_memo(m, e);
@@ -231,7 +230,7 @@ uint32_t wq__requeues_of(const struct wq__memory *m, struct wq__entry *e)
 	if (!m->limiter->asks)
 		return wq__entry_failures(e);
 	s = wq__subject_of(m, e, 0);
-	return wq__limiter_num_requeues(m->limiter, &s);
+	return wq__limiter_failures(m->limiter, &s);
 }
 
 void wq__forget_failures(struct wq__memory *m, struct wq__entry *e)
@@ -254,7 +253,7 @@ static bool tidy(struct wq__memory *m, struct wq__entry *e, uint32_t id)
 {
 	int64_t now;
 
-	if (wq__entry_public(e) != 0 || wq__entry_apart(e))
+	if (!wq__entry_absent(e) || wq__entry_apart(e))
 		return false;
 	now = m->limit_room > 0 || m->limiter->idle_ns != WQ_NEVER ? wq__now(m) : 0;
 	if (expire(m, e, id, now))
@@ -304,7 +303,7 @@ int wq__mem_forget(void *state, const wq_item *item, const void *key, size_t len
 	return rc;
 }
 
-int64_t wq__mem_num_requeues(void *state, const wq_item *item, const void *key, size_t len)
+int64_t wq__mem_failures(void *state, const wq_item *item, const void *key, size_t len)
 {
 	struct wq__memory *m = state;
 	uint32_t hash = item ? 0 : wq__hash_of(m, key, len);
@@ -324,7 +323,7 @@ int64_t wq__mem_num_requeues(void *state, const wq_item *item, const void *key, 
 	} else if (m->limiter->asks) {
 		struct wq__subject s = stranger(key, len, NULL);
 
-		n = wq__limiter_num_requeues(m->limiter, &s);
+		n = wq__limiter_failures(m->limiter, &s);
 	}
 	wq__whole_unlock(m);
 	return n;

@@ -1,18 +1,19 @@
 /*
  * Shutdown and drain, and threads that wait for something other than a key.
  *
- *   stage   | adds     | waiting keys                    | it ends when
- *   --------+----------+---------------------------------+---------------------------
- *   open    | accepted | come due                        | a shutdown or drain begins
- *   closing | refused  | are dropped, run, or waited for | none is left to deal with
- *   shut    | refused  | none (drain that waits: those   | wq_free()
- *           |          | with WQ_NEVER)                  |
+ *   stage   | adds     | waiting keys                       | it ends when
+ *   --------+----------+------------------------------------+---------------------------
+ *   open    | accepted | come due                           | a shutdown or drain begins
+ *   closing | refused  | those due by the cut enter the     | they have
+ *           |          | line; a drain that waits: all do   |
+ *   shut    | refused  | never come due: they are left over | wq_free()
  *
- * A queue is open without WQ__SHUT, and closing as long as wq__drained() can be kept
- * back by keys that wait. It leaves "open" in the hold of the lock in which the first
- * shutdown or drain begins. A drain enters the list of watchers in that same hold, so
- * no later shutdown overlooks it. Dealing with what waits takes many holds; any number of
- * threads may do it at once, and each returns when nothing is left to deal with.
+ * A queue is open without WQ__SHUT. It leaves "open" in the hold of the lock in which the first
+ * shutdown or drain begins, which also decides at what time the cut is: now, or at the end of all
+ * times. From then on nothing removes waiting keys; they just do not come due any more (cut_ns),
+ * and whoever asks is shown them as left over. A drain enters the list of watchers in that same
+ * hold, so no later shutdown overlooks it. What is due by the cut may need many holds to enter the
+ * line; any number of threads may see to it at once.
  *
  * Watchers wait for the queue to be idle, for a drain, or for one key. They stand in one
  * list and are looked at only when a hold ends or the queue stops. A watcher stays in the
@@ -191,40 +192,36 @@ static void cut(struct wq__memory *m, int64_t at_ns)
 {
 	m->flags = (m->flags & ~(uint32_t)WQ__PATIENT) | WQ__CUT;
 	m->cut_ns = at_ns;
+	if (m->flags & WQ__FD)
+		wq__fd_due(m);
 	tell_all(m);
 }
 
-/* Refuse adds from now on. The first call, true, decides what becomes of keys that wait. */
-static bool begin_closing(struct wq__memory *m, enum wq_waiting waiting)
+/* Refuse adds from now on. The first call decides what becomes of keys that wait. */
+static void begin_closing(struct wq__memory *m, enum wq_drain_mode mode)
 {
 	if (m->flags & WQ__SHUT)
-		return false;
+		return;
 	m->flags |= WQ__SHUT;
-	switch (waiting) {
-	case WQ_WAITING_WAIT:
+	switch (mode) {
+	case WQ_DRAIN_WAIT:
 		m->flags |= WQ__PATIENT;
 		tell_all(m);
 		break;
-	case WQ_WAITING_RUN:
+	case WQ_DRAIN_RUN:
 		m->flags |= WQ__HASTY;
 		cut(m, WQ_NEVER - 1);
 		break;
-	case WQ_WAITING_DROP:
+	case WQ_DRAIN_LEAVE:
 		cut(m, wq__now(m));
 		break;
 	}
-	return true;
 }
 
-/*
- * What is due goes in line; what waits is left alone by a drain that waits for it, goes in
- * line as well where all of it counts as due, or is dropped. The lock is let go of meanwhile.
- */
+/* What is due by the cut goes in line. The lock is let go of meanwhile. */
 static void finish_closing(struct wq__memory *m)
 {
 	wq__promote_all(m);
-	if (!(m->flags & WQ__PATIENT) && !WQ__BUG(DROP_FORGETS))
-		wq__drop_waiting(m);
 	/* That may have been the last thing that kept the queue from being idle, or drained. */
 	if (m->flags & (WQ__WATCHED | WQ__GATED) && wq__idle(m))
 		wq__watch_hold_end(m, 0, WQ__ENDED, false);
@@ -235,7 +232,7 @@ int wq__mem_shutdown(void *state)
 	struct wq__memory *m = state;
 
 	wq__whole_lock(m);
-	begin_closing(m, WQ_WAITING_DROP);
+	begin_closing(m, WQ_DRAIN_LEAVE);
 	if (m->flags & WQ__PATIENT)
 		cut(m, wq__now(m));
 	for (struct wq__watcher *w = m->watchers; w; w = w->next) {
@@ -271,27 +268,23 @@ int wq__mem_drain(void *state, int64_t deadline_ns, const wq_drain_options *opti
 	wq__whole_lock(m);
 	if (!WQ__BUG(DRAIN_ENTERS_LATE))
 		link_watcher(m, &w);
-	if (begin_closing(m, options ? options->waiting : WQ_WAITING_DROP) ||
-	    !WQ__BUG(DRAIN_PAST_WAITING))
-		finish_closing(m);
+	begin_closing(m, options ? options->mode : WQ_DRAIN_LEAVE);
+	finish_closing(m);
 	if (WQ__BUG(DRAIN_ENTERS_LATE))
 		link_watcher(m, &w);
 	if (wq__drained(m) && !w.interrupted)
 		w.holds = 0;
 	rc = watch_linked(m, &w, deadline_ns);
-	/* The shutdown that interrupted it may still be dropping keys: report what follows. */
-	if (rc == WQ_EINTERRUPTED)
-		finish_closing(m);
-	else
-		wq__promote_all(m);
+	wq__promote_all(m);
+	if (rc == WQ_OK && m->nwaiting > 0)
+		rc = WQ_LEFT;
 	if (report)
 		*report = (wq_report){
 		    .queued = m->nready,
 		    .running = m->nrunning,
 		    .dirty = m->ndirty,
-		    .waiting = m->nwaiting,
-		    .dropped = m->ndropped,
-		    .left = m->nleft,
+		    .retries = m->nretrying,
+		    .delayed = m->nwaiting - m->nretrying,
 		    .dead = m->ndead,
 		};
 	if (options && options->left) {

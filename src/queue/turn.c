@@ -31,7 +31,8 @@ static void mark(struct wq__memory *m, struct wq__entry *e, int64_t now)
 static int end_later(struct wq__memory *m, const wq_item *item, struct wq__entry *e, int64_t now,
                      int64_t due_ns, const struct wq__ask *ask)
 {
-	struct wq__later later = {.now_ns = now, .due_ns = due_ns, .policy = WQ_MIN};
+	struct wq__later later = {
+	    .now_ns = now, .due_ns = due_ns, .policy = WQ_MIN, .retry = ask != NULL};
 	int rc = WQ_MARKED;
 
 	if (e->bits & WQ_STATE_DIRTY)
@@ -50,24 +51,16 @@ static int end_later(struct wq__memory *m, const wq_item *item, struct wq__entry
 	return wq__end_hold(m, item, e);
 }
 
-/* The queue is shut, and the key is not tried again: it stays, for the report. */
-static int leave_over(struct wq__memory *m, const wq_item *item, struct wq__entry *e)
+/*
+ * The queue is shut, and the key does not come back: it waits for ever, so that drains report it.
+ * That needs no memory.
+ */
+static int leave_over(struct wq__memory *m, const wq_item *item, struct wq__entry *e, bool retry)
 {
-	if (item->token == m->sample)
-		wq__sample_end(m);
-	/* A shutdown that drops what waits, in several holds, has not come to its copy yet. */
-	if (e->bits & WQ_STATE_WAITING) {
-		wq__unwait(m, e);
-		m->ndropped++;
-	}
-	e->added_ns = e->u.hold.since_ns;
-	if (m->flags & WQ__METERED)
-		wq__meter_end(m, e, true);
-	wq__entry_set_state(e, WQ__CANCELLED | (e->bits & WQ__BESIDE));
-	wq__hold_over(m, item);
-	m->nleft++;
-	if (m->flags & (WQ__WATCHED | WQ__GATED))
-		wq__watch_hold_end(m, (uint32_t)item->slot, WQ__ENDED, true);
+	struct wq__later never = {.due_ns = WQ_NEVER, .policy = WQ_MIN, .retry = retry};
+
+	wq__add_later_known(m, e, item->slot, &never);
+	wq__end_hold(m, item, e);
 	return WQ_LEFT;
 }
 
@@ -90,7 +83,7 @@ static int die(struct wq__memory *m, wq_item *item, struct wq__entry *e)
 	return WQ_DEAD;
 }
 
-static int retry(struct wq__memory *m, wq_item *item, struct wq__entry *e)
+static int retry(struct wq__memory *m, wq_item *item, struct wq__entry *e, int64_t least_ns)
 {
 	bool refused = (m->flags & (WQ__SHUT | WQ__PATIENT)) == WQ__SHUT;
 	int64_t now = wq__now(m);
@@ -103,34 +96,37 @@ static int retry(struct wq__memory *m, wq_item *item, struct wq__entry *e)
 	if (refused && !(e->bits & WQ_STATE_DIRTY)) {
 		wq__limiter_give_back(m->limiter, &ask.s);
 		if (!(m->flags & WQ__HASTY) || e->failures_high & WQ__LAST_TRY)
-			return leave_over(m, item, e);
+			return leave_over(m, item, e, true);
 		e->failures_high |= WQ__LAST_TRY;
 		return end_later(m, item, e, now, now, NULL);
 	}
-	return end_later(m, item, e, now, wq_time_add(now, ask.delay_ns), &ask);
+	if (least_ns < ask.delay_ns)
+		least_ns = ask.delay_ns;
+	return end_later(m, item, e, now, wq_time_add(now, least_ns), &ask);
 }
 
-/* Once more after a while. What a shutdown would drop, it drops. */
+/* Once more after a while; in a queue that is shut, only if it comes back anyway. */
 static int again(struct wq__memory *m, const wq_item *item, struct wq__entry *e, int64_t after_ns)
 {
 	int64_t now = wq__now(m);
 
 	if (!(m->flags & WQ__SHUT))
 		return end_later(m, item, e, now, wq_time_add(now, after_ns), NULL);
-	m->ndropped += !(e->bits & (WQ_STATE_DIRTY | WQ_STATE_WAITING));
-	return wq__end_hold(m, item, e);
+	if (e->bits & WQ_STATE_DIRTY || (e->bits & WQ_STATE_WAITING && m->flags & WQ__PATIENT))
+		return wq__end_hold(m, item, e);
+	return leave_over(m, item, e, false);
 }
 
-static wq__cold int give_up(struct wq__memory *m, const wq_item *item)
+static wq__cold int drop(struct wq__memory *m, const wq_item *item)
 {
 	int rc = wq__done_well(m, item);
 
-	m->ngiven_up += rc >= 0;
+	m->ndropped += rc >= 0;
 	return rc;
 }
 
 /* A verdict by which the key comes back. */
-static int settle_later(struct wq__memory *m, wq_item *item, int64_t verdict)
+static int settle_later(struct wq__memory *m, wq_item *item, wq_verdict verdict)
 {
 	int rc;
 	struct wq__entry *e = wq__held(m, item, &rc);
@@ -146,19 +142,20 @@ static int settle_later(struct wq__memory *m, wq_item *item, int64_t verdict)
 		return rc;
 	if (e->bits & WQ__CANCELLED && wq__verdict_fails(verdict))
 		return end_cancelled(m, item, e);
-	if (verdict == WQ_FATAL)
+	if (verdict.kind == WQ_VERDICT_FATAL)
 		return die(m, item, e);
-	if (wq__verdict_fails(verdict))
-		return retry(m, item, e);
+	if (verdict.kind == WQ_VERDICT_RETRY)
+		return retry(m, item, e, verdict.delay_ns);
 	wq__forget_failures(m, e);
-	return e->bits & WQ__CANCELLED ? end_cancelled(m, item, e) : again(m, item, e, verdict);
+	return e->bits & WQ__CANCELLED ? end_cancelled(m, item, e)
+	                               : again(m, item, e, verdict.delay_ns);
 }
 
-static int settle(struct wq__memory *m, wq_item *item, int64_t verdict)
+static int settle(struct wq__memory *m, wq_item *item, wq_verdict verdict)
 {
-	if (wq__likely(verdict == WQ_DONE))
+	if (wq__likely(verdict.kind == WQ_VERDICT_DONE))
 		return wq__done_well(m, item);
-	return verdict == WQ_DROP ? give_up(m, item) : settle_later(m, item, verdict);
+	return verdict.kind == WQ_VERDICT_DROP ? drop(m, item) : settle_later(m, item, verdict);
 }
 
 /* A key that died is forgotten and done; if it was added meanwhile, it is in line afresh. */
@@ -189,7 +186,7 @@ static int get(struct wq__memory *m, wq_item *item, const wq_turn *t)
 static bool settle_in_lane(struct wq__memory *m, struct wq__lane *l, const wq_item *item,
                            wq_turn *t)
 {
-	if (!(t->steps & WQ_TURN_SETTLE) || t->verdict != WQ_DONE || !wq__lane_done(m, l, item))
+	if (!(t->steps & WQ_TURN_SETTLE) || t->verdict.kind != WQ_VERDICT_DONE || !wq__lane_done(m, l, item))
 		return false;
 	t->settled = WQ_OK;
 	if (t->on_settled)

@@ -122,7 +122,7 @@ int wq_manual_clock_free(wq_manual_clock *mc)
 	size_t n;
 
 	if (!mc)
-		return WQ_EINVAL;
+		return WQ_OK;
 	wq__lock_acquire(&mc->lock);
 	n = mc->n;
 	wq__lock_release(&mc->lock);

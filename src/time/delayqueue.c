@@ -80,7 +80,7 @@ no_heap:
 int64_t wq_delayqueue_free(wq_delayqueue *dq)
 {
 	if (!dq)
-		return WQ_EINVAL;
+		return WQ_OK;
 
 	wq_allocator a = dq->allocator;
 	int64_t left;

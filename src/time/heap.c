@@ -56,7 +56,7 @@ int wq_heap_new(wq_heap **out, const wq_allocator *allocator)
 int64_t wq_heap_free(wq_heap *h)
 {
 	if (!h)
-		return WQ_EINVAL;
+		return WQ_OK;
 
 	wq_allocator a = h->allocator;
 	int64_t left = h->n;

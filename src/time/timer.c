@@ -149,7 +149,7 @@ no_wheel:
 int64_t wq_timer_free(wq_timer *t)
 {
 	if (!t)
-		return WQ_EINVAL;
+		return WQ_OK;
 	if (wq__thread_is_me(&t->thread))
 		return WQ_EDEADLK;
 

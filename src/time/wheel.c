@@ -115,7 +115,7 @@ int wq_wheel_new(wq_wheel **out, int64_t now_ns, const wq_wheel_options *options
 int64_t wq_wheel_free(wq_wheel *w)
 {
 	if (!w)
-		return WQ_EINVAL;
+		return WQ_OK;
 	if (w->advancing)
 		return WQ_EBUSY;
 

@@ -8,7 +8,7 @@ static wq_key key_of(const char *s)
 
 static void add_many_outcomes_one_by_one(void **state)
 {
-	wq *q = ((struct fixture *)*state)->q;
+	wq_queue *q = ((struct fixture *)*state)->q;
 	static char longest[WQ_KEY_MAX + 1];
 	wq_item it;
 
@@ -52,7 +52,7 @@ static void add_many_outcomes_one_by_one(void **state)
 
 static void add_many_of_more_than_one_lock_round(void **state)
 {
-	wq *q = ((struct fixture *)*state)->q;
+	wq_queue *q = ((struct fixture *)*state)->q;
 	enum { N = 1000 };
 	static uint32_t numbers[N];
 	static wq_key keys[N];
@@ -68,10 +68,10 @@ static void add_many_of_more_than_one_lock_round(void **state)
 	for (uint32_t i = 0; i < N; i++)
 		IS(outcomes[i], WQ_QUEUED);
 	IS(wq_len(q), N);
-	IS(wq_get_many(q, items, sizeof items[0], N, WQ_NOWAIT), N);
+	IS(wq_get_many_until(q, items, N, WQ_NOWAIT), N);
 	for (uint32_t i = 0; i < N; i++)
 		assert_memory_equal(items[i].key, &i, sizeof i);
-	IS(wq_done_many(q, items, sizeof items[0], N, outcomes), N);
+	IS(wq_done_many(q, items, N, outcomes), N);
 	for (uint32_t i = 0; i < N; i++)
 		IS(outcomes[i], WQ_OK);
 	check_whole(q, 0, 0);
@@ -79,7 +79,7 @@ static void add_many_of_more_than_one_lock_round(void **state)
 
 static void add_many_of_none(void **state)
 {
-	wq *q = ((struct fixture *)*state)->q;
+	wq_queue *q = ((struct fixture *)*state)->q;
 	int outcome = 77;
 
 	IS(wq_add_many(q, NULL, 0, NULL), 0);
@@ -89,7 +89,7 @@ static void add_many_of_none(void **state)
 
 static void add_many_when_shut_down(void **state)
 {
-	wq *q = ((struct fixture *)*state)->q;
+	wq_queue *q = ((struct fixture *)*state)->q;
 	const wq_key keys[] = {key_of("a"), {NULL, 1}, key_of("b")};
 	int outcomes[3];
 

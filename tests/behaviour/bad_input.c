@@ -7,7 +7,7 @@
 #include "../support/support.h"
 
 struct scene {
-	wq *q;
+	wq_queue *q;
 	wq_item held;  /* a hold that is good */
 	wq_item stale; /* a hold of "held" that is over */
 	wq_item other; /* a hold of another queue */
@@ -54,7 +54,6 @@ struct bad {
 	}
 #define ROW(name, answer, call) {#name, bad_##name, answer},
 
-#define SZ sizeof(wq_item)
 
 #define CASES(X)                                                                                   \
 	X(free_null, WQ_EINVAL, wq_free(NULL))                                                     \
@@ -84,15 +83,12 @@ struct bad {
 	X(get_for_item_null, WQ_EINVAL, wq_get_for(s->q, NULL, 0))                                 \
 	X(try_get_null, WQ_EINVAL, wq_try_get(NULL, &(wq_item){0}))                                \
 	X(try_get_item_null, WQ_EINVAL, wq_try_get(s->q, NULL))                                    \
-	X(get_many_null, WQ_EINVAL, wq_get_many(NULL, &(wq_item){0}, SZ, 1, WQ_NOWAIT))            \
-	X(get_many_items_null, WQ_EINVAL, wq_get_many(s->q, NULL, SZ, 1, WQ_NOWAIT))               \
-	X(get_many_none, WQ_EINVAL, wq_get_many(s->q, &(wq_item){0}, SZ, 0, WQ_NOWAIT))            \
+	X(get_many_null, WQ_EINVAL, wq_get_many_until(NULL, &(wq_item){0}, 1, WQ_NOWAIT))            \
+	X(get_many_items_null, WQ_EINVAL, wq_get_many_until(s->q, NULL, 1, WQ_NOWAIT))               \
+	X(get_many_none, WQ_EINVAL, wq_get_many_until(s->q, &(wq_item){0}, 0, WQ_NOWAIT))            \
 	X(get_many_too_many, WQ_EINVAL,                                                            \
-	  wq_get_many(s->q, &(wq_item){0}, SZ, (size_t)INT32_MAX + 1, WQ_NOWAIT))                  \
-	X(get_many_size_0, WQ_EINVAL, wq_get_many(s->q, &(wq_item){0}, 0, 1, WQ_NOWAIT))           \
-	X(get_many_size_small, WQ_EINVAL, wq_get_many(s->q, &(wq_item){0}, SZ - 8, 1, WQ_NOWAIT))  \
-	X(get_many_size_odd, WQ_EINVAL, wq_get_many(s->q, &(wq_item){0}, SZ + 4, 1, WQ_NOWAIT))    \
-	X(get_many_negative, WQ_EINVAL, wq_get_many(s->q, &(wq_item){0}, SZ, 1, -2))               \
+	  wq_get_many_until(s->q, &(wq_item){0}, (size_t)INT32_MAX + 1, WQ_NOWAIT))                  \
+	X(get_many_negative, WQ_EINVAL, wq_get_many_until(s->q, &(wq_item){0}, 1, -2))               \
 	X(interrupt_null, WQ_EINVAL, wq_interrupt(NULL, 1))                                        \
 	X(interrupt_negative, WQ_EINVAL, wq_interrupt(s->q, -1))                                   \
 	X(done_null, WQ_EINVAL, wq_done(NULL, &s->held))                                           \
@@ -102,15 +98,12 @@ struct bad {
 	X(done_reserved2, WQ_EINVAL, wq_done(s->q, &(wq_item[]){spoilt(s, 2)}[0]))                 \
 	X(done_stale, WQ_ESTALE, wq_done(s->q, &s->stale))                                         \
 	X(done_other, WQ_EOTHERQUEUE, wq_done(s->q, &s->other))                                    \
-	X(done_many_null, WQ_EINVAL, wq_done_many(NULL, &s->held, SZ, 1, NULL))                    \
-	X(done_many_items_null, WQ_EINVAL, wq_done_many(s->q, NULL, SZ, 1, NULL))                  \
+	X(done_many_null, WQ_EINVAL, wq_done_many(NULL, &s->held, 1, NULL))                    \
+	X(done_many_items_null, WQ_EINVAL, wq_done_many(s->q, NULL, 1, NULL))                  \
 	X(done_many_too_many, WQ_EINVAL,                                                           \
-	  wq_done_many(s->q, &s->held, SZ, (size_t)INT32_MAX + 1, NULL))                           \
-	X(done_many_size_0, WQ_EINVAL, wq_done_many(s->q, &s->held, 0, 1, NULL))                   \
-	X(done_many_size_small, WQ_EINVAL, wq_done_many(s->q, &s->held, SZ - 8, 1, NULL))          \
-	X(done_many_size_odd, WQ_EINVAL, wq_done_many(s->q, &s->held, SZ + 1, 1, NULL))            \
-	X(done_many_stale, 0, wq_done_many(s->q, &s->stale, SZ, 1, NULL))                          \
-	X(done_many_other, 0, wq_done_many(s->q, &s->other, SZ, 1, NULL))                          \
+	  wq_done_many(s->q, &s->held, (size_t)INT32_MAX + 1, NULL))                           \
+	X(done_many_stale, 0, wq_done_many(s->q, &s->stale, 1, NULL))                          \
+	X(done_many_other, 0, wq_done_many(s->q, &s->other, 1, NULL))                          \
 	X(next_null, WQ_EINVAL, wq_next(NULL, &s->held))                                           \
 	X(next_item_null, WQ_EINVAL, wq_next(s->q, NULL))                                          \
 	X(next_reserved, WQ_EINVAL, wq_next(s->q, &(wq_item[]){spoilt(s, 1)}[0]))                  \
@@ -119,19 +112,17 @@ struct bad {
 	X(next_until_null, WQ_EINVAL, wq_next_until(NULL, &s->held, 0))                            \
 	X(next_until_item_null, WQ_EINVAL, wq_next_until(s->q, NULL, 0))                           \
 	X(next_until_negative, WQ_EINVAL, wq_next_until(s->q, &s->held, -2))                       \
-	X(next_many_null, WQ_EINVAL, wq_next_many(NULL, &s->held, SZ, 1, 1, WQ_NOWAIT))            \
-	X(next_many_items_null, WQ_EINVAL, wq_next_many(s->q, NULL, SZ, 1, 1, WQ_NOWAIT))          \
-	X(next_many_none, WQ_EINVAL, wq_next_many(s->q, &s->held, SZ, 0, 0, WQ_NOWAIT))            \
-	X(next_many_n_above_max, WQ_EINVAL, wq_next_many(s->q, &s->held, SZ, 2, 1, WQ_NOWAIT))     \
+	X(next_many_null, WQ_EINVAL, wq_next_many_until(NULL, &s->held, 1, 1, WQ_NOWAIT))            \
+	X(next_many_items_null, WQ_EINVAL, wq_next_many_until(s->q, NULL, 1, 1, WQ_NOWAIT))          \
+	X(next_many_none, WQ_EINVAL, wq_next_many_until(s->q, &s->held, 0, 0, WQ_NOWAIT))            \
+	X(next_many_n_above_max, WQ_EINVAL, wq_next_many_until(s->q, &s->held, 2, 1, WQ_NOWAIT))     \
 	X(next_many_too_many, WQ_EINVAL,                                                           \
-	  wq_next_many(s->q, &s->held, SZ, 1, (size_t)INT32_MAX + 1, WQ_NOWAIT))                   \
-	X(next_many_size_small, WQ_EINVAL, wq_next_many(s->q, &s->held, SZ - 8, 1, 1, WQ_NOWAIT))  \
-	X(next_many_size_odd, WQ_EINVAL, wq_next_many(s->q, &s->held, SZ + 2, 1, 1, WQ_NOWAIT))    \
-	X(next_many_negative, WQ_EINVAL, wq_next_many(s->q, &s->held, SZ, 1, 1, -2))               \
-	X(next_many_stale, WQ_ESTALE, wq_next_many(s->q, &s->stale, SZ, 1, 1, WQ_NOWAIT))          \
-	X(next_many_other, WQ_EOTHERQUEUE, wq_next_many(s->q, &s->other, SZ, 1, 1, WQ_NOWAIT))     \
+	  wq_next_many_until(s->q, &s->held, 1, (size_t)INT32_MAX + 1, WQ_NOWAIT))                   \
+	X(next_many_negative, WQ_EINVAL, wq_next_many_until(s->q, &s->held, 1, 1, -2))               \
+	X(next_many_stale, WQ_ESTALE, wq_next_many_until(s->q, &s->stale, 1, 1, WQ_NOWAIT))          \
+	X(next_many_other, WQ_EOTHERQUEUE, wq_next_many_until(s->q, &s->other, 1, 1, WQ_NOWAIT))     \
 	X(next_many_reserved, WQ_EINVAL,                                                           \
-	  wq_next_many(s->q, &(wq_item[]){spoilt(s, 2)}[0], SZ, 1, 1, WQ_NOWAIT))                  \
+	  wq_next_many_until(s->q, &(wq_item[]){spoilt(s, 2)}[0], 1, 1, WQ_NOWAIT))                  \
 	X(requeue_null, WQ_EINVAL, wq_requeue(NULL, &s->held, WQ_TAIL))                            \
 	X(requeue_item_null, WQ_EINVAL, wq_requeue(s->q, NULL, WQ_TAIL))                           \
 	X(requeue_where, WQ_EINVAL, wq_requeue(s->q, &s->held, (enum wq_where)2))                  \
@@ -183,20 +174,20 @@ struct bad {
 	X(forget_item_reserved, WQ_EINVAL, wq_forget_item(s->q, &(wq_item[]){spoilt(s, 1)}[0]))    \
 	X(forget_item_stale, WQ_ESTALE, wq_forget_item(s->q, &s->stale))                           \
 	X(forget_item_other, WQ_EOTHERQUEUE, wq_forget_item(s->q, &s->other))                      \
-	X(num_requeues_null, WQ_EINVAL, wq_num_requeues(NULL, "a", 1))                             \
-	X(num_requeues_key_null, WQ_EINVAL, wq_num_requeues(s->q, NULL, 1))                        \
-	X(num_requeues_too_long, WQ_ETOOLONG, wq_num_requeues(s->q, "a", SIZE_MAX))                \
+	X(failures_null, WQ_EINVAL, wq_failures(NULL, "a", 1))                             \
+	X(failures_key_null, WQ_EINVAL, wq_failures(s->q, NULL, 1))                        \
+	X(failures_too_long, WQ_ETOOLONG, wq_failures(s->q, "a", SIZE_MAX))                \
 	X(set_failures_null, WQ_EINVAL, wq_set_failures(NULL, "a", 1, 1))                          \
 	X(set_failures_key_null, WQ_EINVAL, wq_set_failures(s->q, NULL, 1, 1))                     \
 	X(set_failures_too_long, WQ_ETOOLONG, wq_set_failures(s->q, "a", SIZE_MAX, 1))             \
 	X(set_failures_none, WQ_EINVAL, wq_set_failures(s->q, "held", 4, 0))                       \
 	X(set_failures_too_many, WQ_EINVAL, wq_set_failures(s->q, "held", 4, WQ_FAILURES_MAX + 1)) \
-	X(num_requeues_item_null, WQ_EINVAL, wq_num_requeues_item(NULL, &s->held))                 \
-	X(num_requeues_item_item_null, WQ_EINVAL, wq_num_requeues_item(s->q, NULL))                \
-	X(num_requeues_item_reserved, WQ_EINVAL,                                                   \
-	  wq_num_requeues_item(s->q, &(wq_item[]){spoilt(s, 2)}[0]))                               \
-	X(num_requeues_item_stale, WQ_ESTALE, wq_num_requeues_item(s->q, &s->stale))               \
-	X(num_requeues_item_other, WQ_EOTHERQUEUE, wq_num_requeues_item(s->q, &s->other))          \
+	X(failures_item_null, WQ_EINVAL, wq_failures_item(NULL, &s->held))                 \
+	X(failures_item_item_null, WQ_EINVAL, wq_failures_item(s->q, NULL))                \
+	X(failures_item_reserved, WQ_EINVAL,                                                   \
+	  wq_failures_item(s->q, &(wq_item[]){spoilt(s, 2)}[0]))                               \
+	X(failures_item_stale, WQ_ESTALE, wq_failures_item(s->q, &s->stale))               \
+	X(failures_item_other, WQ_EOTHERQUEUE, wq_failures_item(s->q, &s->other))          \
 	X(retry_null, WQ_EINVAL, wq_retry(NULL, &s->held))                                         \
 	X(retry_item_null, WQ_EINVAL, wq_retry(s->q, NULL))                                        \
 	X(retry_reserved, WQ_EINVAL, wq_retry(s->q, &(wq_item[]){spoilt(s, 0)}[0]))                \
@@ -208,13 +199,13 @@ struct bad {
 	X(settle_stale, WQ_ESTALE, wq_settle(s->q, &s->stale, WQ_DONE))                            \
 	X(settle_stale_again, WQ_ESTALE, wq_settle(s->q, &s->stale, 5000))                         \
 	X(settle_other, WQ_EOTHERQUEUE, wq_settle(s->q, &s->other, WQ_DROP))                       \
-	X(settle_next_null, WQ_EINVAL, wq_settle_next(NULL, &s->held, WQ_DONE, 0, NULL))           \
-	X(settle_next_item_null, WQ_EINVAL, wq_settle_next(s->q, NULL, WQ_DONE, 0, NULL))          \
-	X(settle_next_negative, WQ_EINVAL, wq_settle_next(s->q, &s->held, WQ_DONE, -2, NULL))      \
+	X(settle_next_null, WQ_EINVAL, wq_settle_next_until(NULL, &s->held, WQ_DONE, 0, NULL))           \
+	X(settle_next_item_null, WQ_EINVAL, wq_settle_next_until(s->q, NULL, WQ_DONE, 0, NULL))          \
+	X(settle_next_negative, WQ_EINVAL, wq_settle_next_until(s->q, &s->held, WQ_DONE, -2, NULL))      \
 	X(settle_next_reserved, WQ_EINVAL,                                                         \
-	  wq_settle_next(s->q, &(wq_item[]){spoilt(s, 2)}[0], WQ_DONE, 0, NULL))                   \
-	X(settle_next_stale, WQ_ESTALE, wq_settle_next(s->q, &s->stale, WQ_RETRY, 0, NULL))        \
-	X(settle_next_other, WQ_EOTHERQUEUE, wq_settle_next(s->q, &s->other, WQ_RETRY, 0, NULL))   \
+	  wq_settle_next_until(s->q, &(wq_item[]){spoilt(s, 2)}[0], WQ_DONE, 0, NULL))                   \
+	X(settle_next_stale, WQ_ESTALE, wq_settle_next_until(s->q, &s->stale, WQ_RETRY, 0, NULL))        \
+	X(settle_next_other, WQ_EOTHERQUEUE, wq_settle_next_until(s->q, &s->other, WQ_RETRY, 0, NULL))   \
 	X(wait_idle_until_null, WQ_EINVAL, wq_wait_idle_until(NULL, 0))                            \
 	X(wait_idle_until_negative, WQ_EINVAL, wq_wait_idle_until(s->q, -1))                       \
 	X(wait_idle_for_null, WQ_EINVAL, wq_wait_idle_for(NULL, 0))                                \
@@ -231,7 +222,7 @@ struct bad {
 	X(drain_until_negative, WQ_EINVAL, wq_drain_until(s->q, -1, NULL, NULL))                   \
 	X(drain_until_reserved, WQ_EINVAL,                                                         \
 	  wq_drain_until(s->q, 0, &(wq_drain_options){.reserved = {0, 0, 1}}, NULL))               \
-	X(drain_for_null, WQ_EINVAL, wq_drain_for(NULL, 0, NULL))                                  \
+	X(drain_for_null, WQ_EINVAL, wq_drain_for(NULL, 0, NULL, NULL))                                  \
 	X(len_null, WQ_EINVAL, wq_len(NULL))                                                       \
 	X(state_null, WQ_EINVAL, wq_state(NULL, "a", 1))                                           \
 	X(state_key_null, WQ_EINVAL, wq_state(s->q, NULL, 1))                                      \
@@ -265,8 +256,8 @@ static void check_bad(void **state)
 	IS(b->call(&s), b->answer);
 
 	IS(wq_shutting_down(f.q), 0);
-	IS(wq_num_requeues(f.q, "held", 4), 0);
-	IS(wq_num_requeues(f.q, "a", 1), 0);
+	IS(wq_failures(f.q, "held", 4), 0);
+	IS(wq_failures(f.q, "a", 1), 0);
 	IS(state_of(f.q, "held"), WQ_STATE_RUNNING);
 	IS(state_of(f.q, "queued"), WQ_STATE_QUEUED);
 	check_whole(f.q, 1, 1);
@@ -283,7 +274,7 @@ static void check_bad(void **state)
 /* [STALE] Items that no Get ever filled. */
 static void made_up_items(void **state)
 {
-	wq *q = ((struct fixture *)*state)->q;
+	wq_queue *q = ((struct fixture *)*state)->q;
 	wq_item held, it;
 
 	wq_add_str(q, "held");
@@ -315,7 +306,7 @@ static void made_up_items(void **state)
  * right owner and slot 0 is nobody's, whatever the memory of keys that were
  * there before says.
  */
-static void slot_0_is_stale(wq *q, const void *owner, int64_t queued, int64_t running)
+static void slot_0_is_stale(wq_queue *q, const void *owner, int64_t queued, int64_t running)
 {
 	static const uint64_t tokens[] = {0, 1, UINT64_MAX};
 
@@ -324,18 +315,18 @@ static void slot_0_is_stale(wq *q, const void *owner, int64_t queued, int64_t ru
 		int outcome = 0;
 
 		IS(wq_done(q, &it), WQ_ESTALE);
-		IS(wq_done_many(q, &it, sizeof it, 1, &outcome), 0);
+		IS(wq_done_many(q, &it, 1, &outcome), 0);
 		IS(outcome, WQ_ESTALE);
 		IS(wq_next_until(q, &it, WQ_NOWAIT), WQ_ESTALE);
-		IS(wq_next_many(q, &it, sizeof it, 1, 1, WQ_NOWAIT), WQ_ESTALE);
+		IS(wq_next_many_until(q, &it, 1, 1, WQ_NOWAIT), WQ_ESTALE);
 		IS(wq_requeue(q, &it, WQ_HEAD), WQ_ESTALE);
 		IS(wq_extend(q, &it, 1), WQ_ESTALE);
 		IS(wq_lost(q, &it), WQ_ESTALE);
 		IS(wq_retry(q, &it), WQ_ESTALE);
 		IS(wq_settle(q, &it, 5000), WQ_ESTALE);
-		IS(wq_settle_next(q, &it, WQ_DONE, WQ_NOWAIT, NULL), WQ_ESTALE);
+		IS(wq_settle_next_until(q, &it, WQ_DONE, WQ_NOWAIT, NULL), WQ_ESTALE);
 		IS(wq_forget_item(q, &it), WQ_ESTALE);
-		IS(wq_num_requeues_item(q, &it), WQ_ESTALE);
+		IS(wq_failures_item(q, &it), WQ_ESTALE);
 		assert_memory_equal(&it, &copy, sizeof it);
 	}
 	check_whole(q, queued, running);
@@ -344,7 +335,7 @@ static void slot_0_is_stale(wq *q, const void *owner, int64_t queued, int64_t ru
 static void made_up_slot_0(void **state)
 {
 	enum { BURST = 150000, KEPT = 100 };
-	wq *q = ((struct fixture *)*state)->q;
+	wq_queue *q = ((struct fixture *)*state)->q;
 	wq_item held, it;
 
 	wq_add_str(q, "held");
@@ -376,7 +367,7 @@ static void item_of_a_queue_that_is_gone(void **state)
 {
 	(void)state;
 	for (int round = 0; round < 50; round++) {
-		wq *a, *b;
+		wq_queue *a, *b;
 		wq_item it;
 
 		IS(wq_new(&a, NULL), WQ_OK);
@@ -397,7 +388,7 @@ static void item_of_a_queue_that_is_gone(void **state)
 
 static void use_after_shutdown(void **state)
 {
-	wq *q = ((struct fixture *)*state)->q;
+	wq_queue *q = ((struct fixture *)*state)->q;
 	wq_item it, none;
 
 	wq_add_str(q, "held");
@@ -407,12 +398,12 @@ static void use_after_shutdown(void **state)
 	IS(wq_add(q, NULL, 0), WQ_ESHUTDOWN);
 	IS(wq_add_limited(q, "a", 1), WQ_ESHUTDOWN);
 	IS(wq_forget(q, "a", 1), WQ_OK);
-	IS(wq_num_requeues(q, "a", 1), 0);
+	IS(wq_failures(q, "a", 1), 0);
 	IS(wq_add(q, NULL, 1), WQ_EINVAL); /* still first */
 	IS(wq_get(q, &none), WQ_ESHUTDOWN);
 	IS(wq_get_for(q, &none, WQ_NEVER), WQ_ESHUTDOWN);
 	IS(wq_try_get(q, &none), WQ_ESHUTDOWN);
-	IS(wq_get_many(q, &none, sizeof none, 1, WQ_NEVER), WQ_ESHUTDOWN);
+	IS(wq_get_many_until(q, &none, 1, WQ_NEVER), WQ_ESHUTDOWN);
 	IS(wq_len(q), 0);
 	IS(state_of(q, "held"), WQ_STATE_RUNNING);
 	IS(count_keys(q), 1);
@@ -443,7 +434,7 @@ static void own_forget(void *ctx, const void *key, size_t len)
 	(void)len;
 }
 
-static uint32_t own_num_requeues(void *ctx, const void *key, size_t len)
+static uint32_t custom_failures(void *ctx, const void *key, size_t len)
 {
 	(void)ctx;
 	(void)key;
@@ -458,9 +449,9 @@ static void own_free(void *ctx)
 
 static wq_limiter *own_limiter(int *freed)
 {
-	return wq_limiter_own(&(wq_limiter_functions){.when = own_when,
+	return wq_limiter_custom(&(wq_limiter_functions){.when = own_when,
 	                                              .forget = own_forget,
-	                                              .num_requeues = own_num_requeues,
+	                                              .failures = custom_failures,
 	                                              .free = own_free,
 	                                              .ctx = freed});
 }
@@ -469,7 +460,7 @@ static wq_limiter *own_limiter(int *freed)
 static void limits_of_a_new_queue(void **state)
 {
 	wq_limiter *l = wq_limiter_exponential(1, 1);
-	wq *q = NULL, *none = NULL;
+	wq_queue *q = NULL, *none = NULL;
 	int freed = 0;
 
 	(void)state;
@@ -477,7 +468,7 @@ static void limits_of_a_new_queue(void **state)
 	IS(wq_new(&none, &(wq_options){.limiter = l}), WQ_EBUSY);
 	IS(wq_limiter_when(l, "a", 1, 0), WQ_EBUSY);
 	IS(wq_limiter_free(l), WQ_EBUSY);
-	IS(wq_add_limited(q, "a", 1), WQ_WAITING); /* it is as it was */
+	IS(wq_add_limited(q, "a", 1), WQ_DELAYED); /* it is as it was */
 	IS(wq_free(q), 1);
 	IS(wq_new(&none, &(wq_options){.limiter = wq_limiter_exponential(0, 1)}), WQ_EINVAL);
 	IS(wq_new(&none, &(wq_options){.limiter = wq_limiter_max_wait(NULL, 1)}), WQ_ENOMEM);

@@ -4,20 +4,21 @@
  * besides, are the key's, whichever of them there is. [FORGET]
  */
 #include "../support/support.h"
+#include "../support/cancel.h"
 
 enum { Q = WQ_STATE_QUEUED, R = WQ_STATE_RUNNING, W = WQ_STATE_WAITING };
 
-static int64_t requeues(wq *q, const char *key)
+static int64_t requeues(wq_queue *q, const char *key)
 {
-	return wq_num_requeues(q, key, strlen(key));
+	return wq_failures(q, key, strlen(key));
 }
 
-static int limited(wq *q, const char *key)
+static int limited(wq_queue *q, const char *key)
 {
 	return wq_add_limited(q, key, strlen(key));
 }
 
-static int remind_limited(wq *q, const char *key)
+static int remind_limited(wq_queue *q, const char *key)
 {
 	wq_add_options o = {.limited = 1, .policy = WQ_REMIND};
 
@@ -39,7 +40,7 @@ static void the_key_goes_and_its_reminder_stays(void **state)
 	(void)state;
 	open_counting(&f);
 	limited(f.q, "a");
-	IS(remind(f.q, "a", 50), WQ_WAITING);
+	IS(remind(f.q, "a", 50), WQ_DELAYED);
 	get_is(f.q, &it, "a");
 	IS(it.attempts, 2);
 	IS(wq_done(f.q, &it), WQ_OK);
@@ -61,7 +62,7 @@ static void the_reminder_comes_first(void **state)
 
 	(void)state;
 	fixture_open(&f, &(wq_options){.limiter = wq_limiter_exponential(10, 1000)});
-	IS(remind_limited(f.q, "a"), WQ_WAITING);
+	IS(remind_limited(f.q, "a"), WQ_DELAYED);
 	IS(remind_limited(f.q, "a"), WQ_KEPT);
 	IS(requeues(f.q, "a"), 2);
 	IS(wq_add_str(f.q, "a"), WQ_QUEUED); /* the key beside it */
@@ -69,16 +70,16 @@ static void the_reminder_comes_first(void **state)
 	IS(remind_limited(f.q, "a"), WQ_KEPT);
 	get_is(f.q, &it, "a");
 	IS(it.attempts, 4);
-	IS(wq_num_requeues_item(f.q, &it), 3);
+	IS(wq_failures_item(f.q, &it), 3);
 	wq_manual_clock_advance(f.mc, 10);
 	IS(wq_len(f.q), 0);
 	IS(state_of(f.q, "a"), R | WQ_STATE_DIRTY);
-	IS(wq_num_requeues_item(f.q, &it), 3);
+	IS(wq_failures_item(f.q, &it), 3);
 	IS(wq_done(f.q, &it), WQ_QUEUED);
 	get_is(f.q, &it, "a");
 	IS(it.attempts, 4);
-	IS(remind_limited(f.q, "a"), WQ_WAITING); /* 80 */
-	IS(wq_retry(f.q, &it), WQ_WAITING);       /* 160, a copy of its own */
+	IS(remind_limited(f.q, "a"), WQ_DELAYED); /* 80 */
+	IS(wq_retry(f.q, &it), WQ_DELAYED);       /* 160, a copy of its own */
 	IS(requeues(f.q, "a"), 5);
 	wq_manual_clock_advance(f.mc, 80);
 	get_is(f.q, &it, "a");
@@ -97,7 +98,7 @@ static void remembered_and_reminded(void **state)
 	open_counting(&f);
 	limited(f.q, "a");
 	take_is(f.q, "a", WQ_OK);
-	IS(remind(f.q, "a", 50), WQ_WAITING);
+	IS(remind(f.q, "a", 50), WQ_DELAYED);
 	IS(requeues(f.q, "a"), 1);
 	IS(wq_add_str(f.q, "a"), WQ_QUEUED);
 	IS(wq_add_after(f.q, "a", 1, 20), WQ_MERGED);
@@ -114,7 +115,7 @@ static void remembered_and_reminded(void **state)
 	fixture_close(&f, 0);
 }
 
-/* Taken back or dropped, with every combination of copies: the number stays, once. */
+/* Taken back or discarded, with every combination of copies: the number stays, once. */
 static void cancel_and_shutdown_of_both(void **state)
 {
 	(void)state;
@@ -129,14 +130,14 @@ static void cancel_and_shutdown_of_both(void **state)
 		if (!held)
 			IS(wq_done(f.q, &it), WQ_OK);
 		if (reminded)
-			IS(remind(f.q, "a", 50), WQ_WAITING);
+			IS(remind(f.q, "a", 50), WQ_DELAYED);
 		if (waits)
-			IS(wq_add_after(f.q, "a", 1, 20), WQ_WAITING);
+			IS(wq_add_after(f.q, "a", 1, 20), WQ_DELAYED);
 		IS(requeues(f.q, "a"), 1);
 		if (shut)
 			IS(wq_shutdown(f.q), WQ_OK);
 		else
-			IS(wq_cancel(f.q, "a", 1),
+			IS(cancel_key(f.q, "a", 1),
 			   held || waits || reminded ? (held ? R : 0) | (waits || reminded ? W : 0)
 			                             : WQ_ENOTFOUND);
 		IS(state_of(f.q, "a"), held ? R : 0);
@@ -211,7 +212,7 @@ static void a_ghost_bears_it(void **state)
 	(void)state;
 	open_stack(&f, wq_limiter_fast_slow(0, 10, 5));
 	limited(f.q, "a");
-	IS(wq_cancel(f.q, "a", 1), Q);
+	IS(cancel_key(f.q, "a", 1), Q);
 	IS(state_of(f.q, "a"), 0);
 	IS(count_keys(f.q), 0);
 	IS(requeues(f.q, "a"), 1);
@@ -225,15 +226,15 @@ static void a_ghost_bears_it(void **state)
 
 	/* what a ghost bears can be forgotten, is remembered when it is popped, and reminded */
 	IS(limited(f.q, "a"), WQ_QUEUED);
-	IS(wq_cancel(f.q, "a", 1), Q);
+	IS(cancel_key(f.q, "a", 1), Q);
 	IS(wq_forget(f.q, "a", 1), WQ_OK);
 	IS(requeues(f.q, "a"), 0);
 	IS(limited(f.q, "a"), WQ_QUEUED);
-	IS(wq_cancel(f.q, "a", 1), Q);
+	IS(cancel_key(f.q, "a", 1), Q);
 	wq_add_str(f.q, "b");
 	take_is(f.q, "b", WQ_OK);
 	IS(requeues(f.q, "a"), 1);
-	IS(remind(f.q, "a", 50), WQ_WAITING);
+	IS(remind(f.q, "a", 50), WQ_DELAYED);
 	IS(requeues(f.q, "a"), 1);
 	wq_manual_clock_advance(f.mc, 50);
 	get_is(f.q, &it, "a");
@@ -254,15 +255,15 @@ static void many_ghosts_of_one_key(void **state)
 	for (int key = 0; key < KEYS; key++)
 		for (int i = 1; i <= ROUNDS; i++) {
 			IS(wq_add_limited(f.q, &key, sizeof key), WQ_QUEUED);
-			IS(wq_num_requeues(f.q, &key, sizeof key), i);
-			IS(wq_cancel(f.q, &key, sizeof key), Q);
-			IS(wq_num_requeues(f.q, &key, sizeof key), i);
+			IS(wq_failures(f.q, &key, sizeof key), i);
+			IS(cancel_key(f.q, &key, sizeof key), Q);
+			IS(wq_failures(f.q, &key, sizeof key), i);
 		}
 	IS(count_keys(f.q), 0);
 	IS(wq_try_get(f.q, &it), WQ_EAGAIN);
 	/* they are popped when something is got from below them */
 	for (int key = 0; key < KEYS; key++)
-		IS(wq_num_requeues(f.q, &key, sizeof key), ROUNDS);
+		IS(wq_failures(f.q, &key, sizeof key), ROUNDS);
 	for (int key = 0; key < KEYS; key++)
 		IS(wq_add(f.q, &key, sizeof key), WQ_QUEUED);
 	for (int i = 0; i < KEYS; i++) {
@@ -284,10 +285,10 @@ static void ghosts_are_popped(void **state)
 		wq_add_str(f.q, "bottom");
 		for (int i = 0; i < 3; i++) {
 			IS(wq_add_limited(f.q, &key, sizeof key), WQ_QUEUED);
-			IS(wq_cancel(f.q, &key, sizeof key), Q);
+			IS(cancel_key(f.q, &key, sizeof key), Q);
 		}
 		take_is(f.q, "bottom", WQ_OK);
-		IS(wq_num_requeues(f.q, &key, sizeof key), 3);
+		IS(wq_failures(f.q, &key, sizeof key), 3);
 		IS(wq_state(f.q, &key, sizeof key), 0);
 	}
 	IS(count_keys(f.q), 0);
@@ -327,20 +328,20 @@ static void room_of_order_and_limiter(void **state)
 			IS(wq_limiter_forget(alone, &key, sizeof key), WQ_OK);
 		}
 		delay = wq_limiter_when(alone, &key, sizeof key, now);
-		IS(wq_add_limited(f.q, &key, sizeof key), delay > 0 ? WQ_WAITING : WQ_QUEUED);
+		IS(wq_add_limited(f.q, &key, sizeof key), delay > 0 ? WQ_DELAYED : WQ_QUEUED);
 		wq_manual_clock_advance(f.mc, delay - 1);
 		IS(wq_len(f.q), 0);
 		wq_manual_clock_advance(f.mc, 1);
 		IS(wq_len(f.q), 1);
 		switch (rng_below(&rng, 4)) {
 		case 0: /* a ghost */
-			IS(wq_cancel(f.q, &key, sizeof key), Q);
+			IS(cancel_key(f.q, &key, sizeof key), Q);
 			break;
 		case 1: /* by way of a reminder, which is another entry */
 			expected++;
 			IS(wq_add_with(f.q, &key, sizeof key,
 			               &(wq_add_options){.after_ns = 5, .policy = WQ_REMIND}),
-			   WQ_WAITING);
+			   WQ_DELAYED);
 			IS(wq_try_get(f.q, &it), WQ_OK);
 			IS(wq_done(f.q, &it), WQ_OK);
 			wq_manual_clock_advance(f.mc, 5);
@@ -349,7 +350,7 @@ static void room_of_order_and_limiter(void **state)
 			IS(wq_try_get(f.q, &it), WQ_OK);
 			IS(wq_requeue(f.q, &it, WQ_TAIL), WQ_QUEUED);
 			IS(wq_try_get(f.q, &it), WQ_OK);
-			IS(it.attempts, 1 + wq_limiter_num_requeues(alone, &key, sizeof key));
+			IS(it.attempts, 1 + wq_limiter_failures(alone, &key, sizeof key));
 			IS(wq_done(f.q, &it), WQ_OK);
 		}
 	}

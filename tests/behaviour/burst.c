@@ -3,6 +3,7 @@
  * does not move them all: they are ready all the same, and their order is kept.
  */
 #include "../support/support.h"
+#include "../support/cancel.h"
 
 enum { Q = WQ_STATE_QUEUED };
 
@@ -13,13 +14,13 @@ static void add_burst(struct fixture *f)
 	for (uint32_t i = 0; i < BURST; i++) {
 		uint32_t key = (i * 7919) % BURST; /* not in the order of their times */
 
-		IS(wq_add_at(f->q, &key, sizeof key, START_NS + 1 + key / 2), WQ_WAITING);
+		IS(wq_add_at(f->q, &key, sizeof key, START_NS + 1 + key / 2), WQ_DELAYED);
 	}
 	IS(wq_len(f->q), 0);
 }
 
 /* Key i/2 at one time, of equal ones the first added; then `more` keys from BURST on. */
-static void burst_in_order(wq *q, uint32_t more)
+static void burst_in_order(wq_queue *q, uint32_t more)
 {
 	uint32_t last_pair = 0;
 
@@ -165,7 +166,7 @@ static void D5_calls_amid_a_burst_find_a_key_ready(void **state)
 			if (call == 3)
 				IS(wq_reschedule(f.q, key, len, START_NS + WQ_HOUR), WQ_ENOTFOUND);
 			if (call == 4)
-				IS(wq_cancel(f.q, key, len), Q);
+				IS(cancel_key(f.q, key, len), Q);
 			if (call == 5)
 				IS(wq_state(f.q, key, len), Q);
 			IS(wq_state(f.q, key, len), call == 4 ? 0 : Q);
@@ -175,7 +176,7 @@ static void D5_calls_amid_a_burst_find_a_key_ready(void **state)
 		}
 }
 
-static int add_reminder(wq *q, const char *key, int64_t due_ns)
+static int add_reminder(wq_queue *q, const char *key, int64_t due_ns)
 {
 	wq_add_options o = {.at_ns = due_ns, .policy = WQ_REMIND};
 
@@ -183,14 +184,14 @@ static int add_reminder(wq *q, const char *key, int64_t due_ns)
 }
 
 /* The keys of the burst are got and done; what stands behind them is left. */
-static void work_off_burst(wq *q)
+static void work_off_burst(wq_queue *q)
 {
 	static wq_item items[BURST];
 
-	IS(wq_get_many(q, items, sizeof items[0], BURST, WQ_NOWAIT), BURST);
+	IS(wq_get_many_until(q, items, BURST, WQ_NOWAIT), BURST);
 	for (uint32_t i = 0; i < BURST; i++)
 		IS((int64_t)items[i].len, sizeof i);
-	IS(wq_done_many(q, items, sizeof items[0], BURST, NULL), BURST);
+	IS(wq_done_many(q, items, BURST, NULL), BURST);
 }
 
 /* Q4, D2: what comes back while the burst enters the line keeps the time of its add. */
@@ -229,8 +230,8 @@ static void D2_done_amid_a_burst_brings_back_what_is_due(void **state)
 	get_is(f->q, &copy, "copy");
 	get_is(f->q, &reminder, "reminder");
 	add_burst(f);
-	IS(wq_add_at(f->q, "copy", 4, START_NS + BURST), WQ_WAITING);
-	IS(add_reminder(f->q, "reminder", START_NS + BURST), WQ_WAITING);
+	IS(wq_add_at(f->q, "copy", 4, START_NS + BURST), WQ_DELAYED);
+	IS(add_reminder(f->q, "reminder", START_NS + BURST), WQ_DELAYED);
 	wq_manual_clock_advance(f->mc, WQ_SECOND);
 	IS(wq_done(f->q, &reminder), WQ_QUEUED);
 	IS(wq_done(f->q, &copy), WQ_QUEUED);
@@ -251,10 +252,10 @@ static void D4_add_amid_a_burst_merges_with_a_due_reminder(void **state)
 	IS(wq_add_str(f->q, "held"), WQ_QUEUED);
 	get_is(f->q, &held, "held");
 	add_burst(f);
-	IS(add_reminder(f->q, "alone", START_NS + BURST), WQ_WAITING);
-	IS(add_reminder(f->q, "waits", START_NS + BURST), WQ_WAITING);
-	IS(wq_add_after(f->q, "waits", 5, WQ_HOUR), WQ_WAITING);
-	IS(add_reminder(f->q, "held", START_NS + BURST), WQ_WAITING);
+	IS(add_reminder(f->q, "alone", START_NS + BURST), WQ_DELAYED);
+	IS(add_reminder(f->q, "waits", START_NS + BURST), WQ_DELAYED);
+	IS(wq_add_after(f->q, "waits", 5, WQ_HOUR), WQ_DELAYED);
+	IS(add_reminder(f->q, "held", START_NS + BURST), WQ_DELAYED);
 	wq_manual_clock_advance(f->mc, WQ_SECOND);
 	IS(wq_add_str(f->q, "alone"), WQ_MERGED);
 	IS(wq_add_str(f->q, "waits"), WQ_MERGED);
@@ -287,7 +288,7 @@ static void D4_a_due_reminder_amid_a_burst_makes_room(void **state)
 		}
 		add_burst(&f);
 		IS(wq_add_str(f.q, "key"), WQ_QUEUED);
-		IS(add_reminder(f.q, "key", START_NS + BURST), WQ_WAITING);
+		IS(add_reminder(f.q, "key", START_NS + BURST), WQ_DELAYED);
 		IS(wq_add_str(f.q, "new"), WQ_EFULL);
 		wq_manual_clock_advance(f.mc, WQ_SECOND);
 		IS(wq_add_str(f.q, "new"), WQ_QUEUED);
@@ -303,7 +304,7 @@ static void D4_get_amid_a_burst_merges_with_a_due_reminder(void **state)
 
 	add_burst(f);
 	IS(wq_add_str(f->q, "key"), WQ_QUEUED);
-	IS(add_reminder(f->q, "key", START_NS + BURST), WQ_WAITING);
+	IS(add_reminder(f->q, "key", START_NS + BURST), WQ_DELAYED);
 	wq_manual_clock_advance(f->mc, WQ_SECOND);
 	take_is(f->q, "key", WQ_OK);
 	work_off_burst(f->q);
@@ -345,7 +346,7 @@ static void Q10_an_order_knows_a_whole_burst(void **state)
 		add_burst(&f);
 		if (before == SOMETHING_IN_LINE)
 			IS(wq_add_str(f.q, "first"), WQ_QUEUED);
-		IS(wq_add_at(f.q, "last", 4, START_NS + BURST), WQ_WAITING);
+		IS(wq_add_at(f.q, "last", 4, START_NS + BURST), WQ_DELAYED);
 		if (before == A_GET_WAITS)
 			getter_block(&g, f.q, WQ_NEVER);
 		wq_manual_clock_advance(f.mc, WQ_SECOND);

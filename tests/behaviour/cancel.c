@@ -4,20 +4,21 @@
  * a reminder in policy.c.
  */
 #include "../support/support.h"
+#include "../support/cancel.h"
 
 enum { Q = WQ_STATE_QUEUED, R = WQ_STATE_RUNNING, RD = R | WQ_STATE_DIRTY, W = WQ_STATE_WAITING };
 
 /* Out of the line's head, middle and tail; the others keep their places. */
 static void C1_cancel_anywhere_in_line(void **state)
 {
-	wq *q = ((struct fixture *)*state)->q;
+	wq_queue *q = ((struct fixture *)*state)->q;
 	static const char *const left[] = {"bcde", "acde", "abde", "abce", "abcd"};
 
 	for (int i = 0; i < 5; i++) {
 		for (const char *k = "abcde"; *k; k++)
 			wq_add(q, k, 1);
-		IS(wq_cancel(q, &"abcde"[i], 1), Q);
-		IS(wq_cancel(q, &"abcde"[i], 1), WQ_ENOTFOUND);
+		IS(cancel_key(q, &"abcde"[i], 1), Q);
+		IS(cancel_key(q, &"abcde"[i], 1), WQ_ENOTFOUND);
 		IS(count_keys(q), 4);
 		line_is(q, left[i]);
 	}
@@ -26,7 +27,7 @@ static void C1_cancel_anywhere_in_line(void **state)
 		for (const char *k = "abc"; *k; k++)
 			wq_add(q, k, 1);
 		for (int i = 0; i < 3; i++)
-			IS(wq_cancel(q, &"abc"[way ? i : 2 - i], 1), Q);
+			IS(cancel_key(q, &"abc"[way ? i : 2 - i], 1), Q);
 		IS(wq_len(q), 0);
 		wq_add_str(q, "x");
 		wq_add_str(q, "y");
@@ -38,7 +39,7 @@ static void C1_cancel_anywhere_in_line(void **state)
 /* Gets prefetch along the line: a cancel of what stands ahead must not leave them there. */
 static void C1_cancel_between_gets(void **state)
 {
-	wq *q = ((struct fixture *)*state)->q;
+	wq_queue *q = ((struct fixture *)*state)->q;
 	enum { N = 500 };
 	int seen = 0;
 
@@ -55,7 +56,7 @@ static void C1_cancel_between_gets(void **state)
 		i = key;
 		seen++;
 		if (far > key && far < N)
-			seen += wq_cancel(q, &far, sizeof far) == Q;
+			seen += cancel_key(q, &far, sizeof far) == Q;
 		if (i % 3 == 0)
 			IS(wq_requeue(q, &it, WQ_HEAD), WQ_QUEUED);
 		if (i % 3 == 0)
@@ -69,20 +70,20 @@ static void C1_cancel_between_gets(void **state)
 static void C1_cancel_then_add(void **state)
 {
 	struct fixture *f = *state;
-	wq *q = f->q;
+	wq_queue *q = f->q;
 	wq_item it;
 
 	/* queued: the add goes to the tail */
 	wq_add_str(q, "a");
 	wq_add_str(q, "b");
-	IS(wq_cancel(q, "a", 1), Q);
+	IS(cancel_key(q, "a", 1), Q);
 	IS(wq_add_str(q, "a"), WQ_QUEUED);
 	line_is(q, "ba");
 
 	/* waiting: the new time counts, also a later one */
 	wq_add_after(q, "a", 1, 10);
-	IS(wq_cancel(q, "a", 1), W);
-	IS(wq_add_after(q, "a", 1, 20), WQ_WAITING);
+	IS(cancel_key(q, "a", 1), W);
+	IS(wq_add_after(q, "a", 1, 20), WQ_DELAYED);
 	wq_manual_clock_advance(f->mc, 10);
 	line_is(q, "");
 	wq_manual_clock_advance(f->mc, 10);
@@ -92,16 +93,16 @@ static void C1_cancel_then_add(void **state)
 	wq_add_str(q, "a");
 	get_is(q, &it, "a");
 	wq_add_str(q, "a");
-	IS(wq_cancel(q, "a", 1), RD);
+	IS(cancel_key(q, "a", 1), RD);
 	IS(state_of(q, "a"), R);
-	IS(wq_cancel(q, "a", 1), R);
+	IS(cancel_key(q, "a", 1), R);
 	IS(wq_add_str(q, "a"), WQ_MARKED);
 	IS(state_of(q, "a"), RD);
 	IS(wq_done(q, &it), WQ_QUEUED);
 	get_is(q, &it, "a");
-	IS(wq_cancel(q, "a", 1), R);
-	IS(wq_add_after(q, "a", 1, 10), WQ_WAITING);
-	IS(wq_done(q, &it), WQ_WAITING);
+	IS(cancel_key(q, "a", 1), R);
+	IS(wq_add_after(q, "a", 1, 10), WQ_DELAYED);
+	IS(wq_done(q, &it), WQ_DELAYED);
 	wq_manual_clock_advance(f->mc, 10);
 	line_is(q, "a");
 
@@ -110,7 +111,7 @@ static void C1_cancel_then_add(void **state)
 	get_is(q, &it, "a");
 	wq_add_str(q, "a");
 	remind(q, "a", 10);
-	IS(wq_cancel(q, "a", 1), RD | W);
+	IS(cancel_key(q, "a", 1), RD | W);
 	IS(wq_done(q, &it), WQ_OK);
 	wq_manual_clock_advance(f->mc, WQ_HOUR);
 	line_is(q, "");
@@ -121,21 +122,21 @@ static void C1_cancel_then_add(void **state)
 static void C1_cancel_what_waits(void **state)
 {
 	struct fixture *f = *state;
-	wq *q = f->q;
+	wq_queue *q = f->q;
 
-	IS(wq_cancel(q, "a", 1), WQ_ENOTFOUND);
+	IS(cancel_key(q, "a", 1), WQ_ENOTFOUND);
 	wq_add_after(q, "a", 1, WQ_NEVER);
-	IS(wq_cancel(q, "a", 1), W);
+	IS(cancel_key(q, "a", 1), W);
 	remind(q, "a", WQ_NEVER);
 	wq_add_after(q, "a", 1, 10);
-	IS(wq_cancel(q, "a", 1), W);
+	IS(cancel_key(q, "a", 1), W);
 	wq_add_after(q, "a", 1, 10);
 	wq_reschedule(q, "a", 1, START_NS + 30);
 	wq_reschedule(q, "a", 1, START_NS + 20);
-	IS(wq_cancel(q, "a", 1), W);
+	IS(cancel_key(q, "a", 1), W);
 	IS(state_of(q, "a"), 0);
 	wq_manual_clock_advance(f->mc, 10);
-	IS(wq_add_after(q, "a", 1, 100), WQ_WAITING); /* the old references do not fire it */
+	IS(wq_add_after(q, "a", 1, 100), WQ_DELAYED); /* the old references do not fire it */
 	wq_manual_clock_advance(f->mc, 20);
 	line_is(q, "");
 	wq_manual_clock_advance(f->mc, 79);
@@ -155,7 +156,7 @@ static void C1_cancelled_keys_give_their_memory_back(void **state)
 	for (int round = 0; round < 20; round++) {
 		for (uint32_t i = 0; i < 5000; i++) {
 			wq_add_after(f->q, &i, sizeof i, WQ_HOUR + i * WQ_MILLISECOND);
-			IS(wq_cancel(f->q, &i, sizeof i), W);
+			IS(cancel_key(f->q, &i, sizeof i), W);
 		}
 		if (round == 1)
 			peak = f->mem.peak;
@@ -167,14 +168,14 @@ static void C1_cancelled_keys_give_their_memory_back(void **state)
 
 static void C1_cancel_of_the_last_key_ends_a_drain(void **state)
 {
-	wq *q = ((struct fixture *)*state)->q;
+	wq_queue *q = ((struct fixture *)*state)->q;
 	struct drainer d;
 
 	wq_add_str(q, "a");
 	drainer_block(&d, q, WQ_NEVER);
-	IS(wq_cancel(q, "a", 1), Q); /* also while it is shut */
+	IS(cancel_key(q, "a", 1), Q); /* also while it is shut */
 	IS(drainer_join(&d), WQ_OK);
-	IS((int64_t)(d.report.queued + d.report.running + d.report.dropped), 0);
+	IS((int64_t)(d.report.queued + d.report.running + d.report.discarded), 0);
 }
 
 static int64_t wait_key_main(void *arg)
@@ -189,7 +190,7 @@ static int64_t wait_idle_main(void *arg)
 
 static void C1_cancel_ends_waits(void **state)
 {
-	wq *q = ((struct fixture *)*state)->q;
+	wq_queue *q = ((struct fixture *)*state)->q;
 	struct actor key, idle, dirty;
 	wq_item it;
 
@@ -198,7 +199,7 @@ static void C1_cancel_ends_waits(void **state)
 	actor_start(&idle, wait_idle_main, q);
 	actor_blocks(&key);
 	actor_blocks(&idle);
-	IS(wq_cancel(q, "k", 1), Q);
+	IS(cancel_key(q, "k", 1), Q);
 	IS(actor_join(&key), WQ_OK);
 	IS(actor_join(&idle), WQ_OK);
 
@@ -208,7 +209,7 @@ static void C1_cancel_ends_waits(void **state)
 	wq_add_str(q, "k");
 	actor_start(&dirty, wait_key_main, q);
 	actor_blocks(&dirty);
-	IS(wq_cancel(q, "k", 1), RD);
+	IS(cancel_key(q, "k", 1), RD);
 	actor_blocks(&dirty);
 	IS(wq_done(q, &it), WQ_OK);
 	IS(actor_join(&dirty), WQ_OK);
@@ -228,7 +229,7 @@ static void C1_a_dead_time_does_not_end_a_wait(void **state)
 		get_is(f.q, &it, "a");
 		wq_add_after(f.q, "b", 1, 10);
 		wq_add_after(f.q, "c", 1, WQ_HOUR);
-		IS(wq_cancel(f.q, "b", 1), W);
+		IS(cancel_key(f.q, "b", 1), W);
 		if (way == 0)
 			wq_add_str(f.q, "a");
 		actor_start(&idle, wait_idle_main, f.q);
@@ -239,7 +240,7 @@ static void C1_a_dead_time_does_not_end_a_wait(void **state)
 		IS(actor_finished(&idle), 0);
 		line_is(f.q, "a");
 		IS(actor_join(&idle), WQ_OK);
-		IS(wq_cancel(f.q, "c", 1), W);
+		IS(cancel_key(f.q, "c", 1), W);
 		fixture_close(&f, 0);
 	}
 }
@@ -247,7 +248,7 @@ static void C1_a_dead_time_does_not_end_a_wait(void **state)
 /* A dirty hold that was cancelled does not come back, and a drain counts so. */
 static void C1_cancel_is_seen_by_a_drain(void **state)
 {
-	wq *q = ((struct fixture *)*state)->q;
+	wq_queue *q = ((struct fixture *)*state)->q;
 	wq_report r;
 	wq_item it;
 
@@ -255,12 +256,12 @@ static void C1_cancel_is_seen_by_a_drain(void **state)
 	get_is(q, &it, "a");
 	wq_add_str(q, "a");
 	wq_add_after(q, "b", 1, 10);
-	IS(wq_cancel(q, "a", 1), RD);
-	IS(wq_cancel(q, "b", 1), W);
+	IS(cancel_key(q, "a", 1), RD);
+	IS(cancel_key(q, "b", 1), W);
 	IS(wq_drain_until(q, 0, NULL, &r), WQ_ETIMEDOUT);
 	IS((int64_t)r.running, 1);
 	IS((int64_t)r.dirty, 0);
-	IS((int64_t)(r.queued + r.waiting + r.dropped), 0);
+	IS((int64_t)(r.queued + r.waiting + r.discarded), 0);
 	IS(wq_done(q, &it), WQ_OK);
 	IS(wq_drain_until(q, 0, NULL, &r), WQ_OK);
 }
@@ -269,7 +270,7 @@ static void C1_cancel_is_seen_by_a_drain(void **state)
 
 struct canceller {
 	struct actor actor;
-	wq *q;
+	wq_queue *q;
 	int64_t deadline_ns;
 };
 
@@ -277,10 +278,10 @@ static int64_t cancel_main(void *arg)
 {
 	struct canceller *c = arg;
 
-	return wq_cancel_sync_until(c->q, "k", 1, c->deadline_ns);
+	return cancel_key_until(c->q, "k", 1, c->deadline_ns);
 }
 
-static void canceller_block(struct canceller *c, wq *q, int64_t deadline_ns)
+static void canceller_block(struct canceller *c, wq_queue *q, int64_t deadline_ns)
 {
 	*c = (struct canceller){.q = q, .deadline_ns = deadline_ns};
 	actor_start(&c->actor, cancel_main, c);
@@ -289,23 +290,23 @@ static void canceller_block(struct canceller *c, wq *q, int64_t deadline_ns)
 
 static void C1_cancel_sync_without_a_hold_does_not_wait(void **state)
 {
-	wq *q = ((struct fixture *)*state)->q;
+	wq_queue *q = ((struct fixture *)*state)->q;
 
-	IS(wq_cancel_sync_until(q, "k", 1, WQ_NEVER), WQ_ENOTFOUND);
+	IS(cancel_key_until(q, "k", 1, WQ_NEVER), WQ_ENOTFOUND);
 	wq_add_str(q, "k");
-	IS(wq_cancel_sync_until(q, "k", 1, WQ_NEVER), Q);
+	IS(cancel_key_until(q, "k", 1, WQ_NEVER), Q);
 	wq_add_after(q, "k", 1, 10);
-	IS(wq_cancel_sync_until(q, "k", 1, WQ_NEVER), W);
+	IS(cancel_key_until(q, "k", 1, WQ_NEVER), W);
 	wq_add_str(q, "k");
 	remind(q, "k", 10);
-	IS(wq_cancel_sync_until(q, "k", 1, 0), Q | W);
-	IS(wq_cancel_sync_until(q, "k", 1, -1), WQ_EINVAL);
+	IS(cancel_key_until(q, "k", 1, 0), Q | W);
+	IS(cancel_key_until(q, "k", 1, -1), WQ_EINVAL);
 	check_whole(q, 0, 0);
 }
 
 static void C1_cancel_sync_waits_for_that_hold_only(void **state)
 {
-	wq *q = ((struct fixture *)*state)->q;
+	wq_queue *q = ((struct fixture *)*state)->q;
 	struct canceller c[2];
 	wq_item it, other;
 
@@ -331,7 +332,7 @@ static void C1_cancel_sync_waits_for_that_hold_only(void **state)
 /* Every way in which a hold ends: all of them end the wait. */
 static void C1_cancel_sync_ends_however_the_hold_ends(void **state)
 {
-	wq *q = ((struct fixture *)*state)->q;
+	wq_queue *q = ((struct fixture *)*state)->q;
 
 	for (int way = 0; way < 3; way++) {
 		struct canceller c;
@@ -343,7 +344,7 @@ static void C1_cancel_sync_ends_however_the_hold_ends(void **state)
 		if (way == 0)
 			IS(wq_done(q, &it), WQ_OK);
 		if (way == 1)
-			IS(wq_done_many(q, &it, sizeof it, 1, NULL), 1);
+			IS(wq_done_many(q, &it, 1, NULL), 1);
 		if (way == 2)
 			IS(wq_next_until(q, &it, WQ_NOWAIT), WQ_EAGAIN);
 		IS(actor_join(&c.actor), R);
@@ -354,7 +355,7 @@ static void C1_cancel_sync_ends_however_the_hold_ends(void **state)
 /* Unfinished, but that hold has ended. */
 static void C1_cancel_sync_ends_when_the_key_is_given_back(void **state)
 {
-	wq *q = ((struct fixture *)*state)->q;
+	wq_queue *q = ((struct fixture *)*state)->q;
 	struct canceller c;
 	wq_item it;
 
@@ -369,14 +370,14 @@ static void C1_cancel_sync_ends_when_the_key_is_given_back(void **state)
 static void C1_cancel_sync_times_out(void **state)
 {
 	struct fixture *f = *state;
-	wq *q = f->q;
+	wq_queue *q = f->q;
 	struct canceller c;
 	wq_item it;
 
 	wq_add_str(q, "k");
 	get_is(q, &it, "k");
 	wq_add_str(q, "k");
-	IS(wq_cancel_sync_until(q, "k", 1, START_NS), WQ_ETIMEDOUT);
+	IS(cancel_key_until(q, "k", 1, START_NS), WQ_ETIMEDOUT);
 	IS(state_of(q, "k"), R); /* cancelled all the same */
 	wq_add_after(q, "k", 1, 100);
 	canceller_block(&c, q, START_NS + 10);
@@ -413,13 +414,13 @@ static void C1_free_is_refused_while_a_cancel_waits(void **state)
 static void reschedule_moves_whatever_the_policy(void **state)
 {
 	struct fixture *f = *state;
-	wq *q = f->q;
+	wq_queue *q = f->q;
 
 	for (enum wq_policy policy = WQ_MIN; policy <= WQ_REMIND; policy++) {
 		int64_t now = wq_now(q);
 		wq_add_options o = {.after_ns = 50, .policy = policy};
 
-		IS(wq_add_with(q, "k", 1, &o), WQ_WAITING);
+		IS(wq_add_with(q, "k", 1, &o), WQ_DELAYED);
 		IS(wq_reschedule(q, "k", 1, now + 90), WQ_MOVED);
 		wq_manual_clock_set(f->mc, now + 50);
 		line_is(q, "");
@@ -439,7 +440,7 @@ static void reschedule_moves_whatever_the_policy(void **state)
 
 static void reschedule_to_the_past_makes_ready(void **state)
 {
-	wq *q = ((struct fixture *)*state)->q;
+	wq_queue *q = ((struct fixture *)*state)->q;
 	struct getter g;
 	wq_item it;
 
@@ -483,7 +484,7 @@ static void reschedule_wakes_a_get_earlier(void **state)
 static void reschedule_wakes_a_get_earlier_on_the_real_clock(void **state)
 {
 	struct getter g;
-	wq *q;
+	wq_queue *q;
 
 	(void)state;
 	IS(wq_new(&q, NULL), WQ_OK);
@@ -502,21 +503,21 @@ static void reschedule_wakes_a_get_earlier_on_the_real_clock(void **state)
 
 static void bad_arguments(void **state)
 {
-	wq *q = ((struct fixture *)*state)->q;
+	wq_queue *q = ((struct fixture *)*state)->q;
 	static char key[WQ_KEY_MAX + 1];
 
-	IS(wq_cancel(NULL, "k", 1), WQ_EINVAL);
-	IS(wq_cancel(q, NULL, 1), WQ_EINVAL);
-	IS(wq_cancel(q, key, sizeof key), WQ_ETOOLONG);
-	IS(wq_cancel(q, NULL, 0), WQ_ENOTFOUND);
-	IS(wq_cancel_sync_until(NULL, "k", 1, 0), WQ_EINVAL);
-	IS(wq_cancel_sync_until(q, NULL, 1, 0), WQ_EINVAL);
-	IS(wq_cancel_sync_until(q, key, sizeof key, 0), WQ_ETOOLONG);
+	IS(cancel_key(NULL, "k", 1), WQ_EINVAL);
+	IS(cancel_key(q, NULL, 1), WQ_EINVAL);
+	IS(cancel_key(q, key, sizeof key), WQ_ETOOLONG);
+	IS(cancel_key(q, NULL, 0), WQ_ENOTFOUND);
+	IS(cancel_key_until(NULL, "k", 1, 0), WQ_EINVAL);
+	IS(cancel_key_until(q, NULL, 1, 0), WQ_EINVAL);
+	IS(cancel_key_until(q, key, sizeof key, 0), WQ_ETOOLONG);
 	IS(wq_reschedule(NULL, "k", 1, 0), WQ_EINVAL);
 	IS(wq_reschedule(q, NULL, 1, 0), WQ_EINVAL);
 	IS(wq_reschedule(q, key, sizeof key, 0), WQ_ETOOLONG);
-	IS(wq_add_after(q, NULL, 0, 10), WQ_WAITING); /* the empty key is a key */
-	IS(wq_cancel(q, "", 0), W);
+	IS(wq_add_after(q, NULL, 0, 10), WQ_DELAYED); /* the empty key is a key */
+	IS(cancel_key(q, "", 0), W);
 	check_whole(q, 0, 0);
 }
 

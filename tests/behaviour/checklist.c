@@ -3,19 +3,20 @@
  * ways to stop.
  */
 #include "../support/support.h"
+#include "../support/cancel.h"
 
 #include <sched.h>
 
 enum { PRODUCERS = 50, ADDS = 50, CONSUMERS = 10 };
 
-typedef void (*stop_fn)(wq *q);
+typedef void (*stop_fn)(wq_queue *q);
 
-static void stop_by_shutdown(wq *q)
+static void stop_by_shutdown(wq_queue *q)
 {
 	IS(wq_shutdown(q), WQ_OK);
 }
 
-static void stop_by_drain(wq *q)
+static void stop_by_drain(wq_queue *q)
 {
 	wq_report left;
 
@@ -25,7 +26,7 @@ static void stop_by_drain(wq *q)
 }
 
 struct crowd {
-	wq *q;
+	wq_queue *q;
 	int adds;
 	bool readd;                     /* a consumer adds each key once more while it holds it */
 	_Atomic int next;               /* the number of the next producer */
@@ -389,7 +390,7 @@ static void SimpleQueue(void **state)
 {
 	struct fixture *f = *state;
 
-	IS(add_after(f, "foo", 50), WQ_WAITING);
+	IS(add_after(f, "foo", 50), WQ_DELAYED);
 	IS(wq_len(f->q), 0);
 	step(f, 60);
 	IS(wq_len(f->q), 1);
@@ -401,7 +402,7 @@ static void Deduping(void **state)
 {
 	struct fixture *f = *state;
 
-	IS(add_after(f, "foo", 50), WQ_WAITING);
+	IS(add_after(f, "foo", 50), WQ_DELAYED);
 	IS(add_after(f, "foo", 70), WQ_KEPT);
 	IS(wq_len(f->q), 0);
 	step(f, 60);
@@ -410,7 +411,7 @@ static void Deduping(void **state)
 	step(f, 20); /* the later of the two does not show up */
 	nothing_more(f);
 
-	IS(add_after(f, "foo", 50), WQ_WAITING);
+	IS(add_after(f, "foo", 50), WQ_DELAYED);
 	IS(add_after(f, "foo", 30), WQ_MOVED);
 	IS(wq_len(f->q), 0);
 	step(f, 40);
@@ -424,13 +425,13 @@ static void AddTwoFireEarly(void **state)
 {
 	struct fixture *f = *state;
 
-	IS(add_after(f, "foo", 1000), WQ_WAITING);
-	IS(add_after(f, "bar", 50), WQ_WAITING);
+	IS(add_after(f, "foo", 1000), WQ_DELAYED);
+	IS(add_after(f, "bar", 50), WQ_DELAYED);
 	IS(wq_len(f->q), 0);
 	step(f, 60);
 	IS(wq_len(f->q), 1);
 	take_is(f->q, "bar", WQ_OK);
-	IS(add_after(f, "baz", 2000), WQ_WAITING);
+	IS(add_after(f, "baz", 2000), WQ_DELAYED);
 	step(f, 1000);
 	IS(wq_len(f->q), 1);
 	take_is(f->q, "foo", WQ_OK);
@@ -444,9 +445,9 @@ static void CopyShifting(void **state)
 {
 	struct fixture *f = *state;
 
-	IS(add_after(f, "foo", 1000), WQ_WAITING);
-	IS(add_after(f, "bar", 500), WQ_WAITING);
-	IS(add_after(f, "baz", 250), WQ_WAITING);
+	IS(add_after(f, "foo", 1000), WQ_DELAYED);
+	IS(add_after(f, "bar", 500), WQ_DELAYED);
+	IS(add_after(f, "baz", 250), WQ_DELAYED);
 	IS(wq_len(f->q), 0);
 	step(f, 2000);
 	IS(wq_len(f->q), 3);
@@ -473,9 +474,9 @@ static int64_t ready_in(struct fixture *f, const char *key)
 {
 	wq_key_info info = {.key = key, .len = strlen(key)};
 
-	IS(wq_add_limited(f->q, key, strlen(key)), WQ_WAITING);
+	IS(wq_add_limited(f->q, key, strlen(key)), WQ_DELAYED);
 	assert_true(wq_walk(f->q, find_one, &info) > 0);
-	IS(wq_cancel(f->q, key, strlen(key)), WQ_STATE_WAITING);
+	IS(cancel_key(f->q, key, strlen(key)), WQ_STATE_WAITING);
 	return info.due_ns - wq_now(f->q);
 }
 
@@ -488,25 +489,25 @@ static void RateLimitingQueue(void **state)
 	             &(wq_options){.limiter = wq_limiter_exponential(WQ_MILLISECOND, WQ_SECOND)});
 	IS(ready_in(&f, "one"), WQ_MILLISECOND);
 	IS(ready_in(&f, "one"), 2 * WQ_MILLISECOND);
-	IS(wq_num_requeues(f.q, "one", 3), 2);
+	IS(wq_failures(f.q, "one", 3), 2);
 	IS(ready_in(&f, "two"), WQ_MILLISECOND);
 	IS(ready_in(&f, "two"), 2 * WQ_MILLISECOND);
 	IS(wq_forget(f.q, "one", 3), WQ_OK);
-	IS(wq_num_requeues(f.q, "one", 3), 0);
+	IS(wq_failures(f.q, "one", 3), 0);
 	IS(ready_in(&f, "one"), WQ_MILLISECOND);
-	IS(wq_num_requeues(f.q, "two", 3), 2);
+	IS(wq_failures(f.q, "two", 3), 2);
 	fixture_close(&f, 0);
 }
 
-static wq_snapshot look(wq *q)
+static wq_snapshot look(wq_queue *q)
 {
 	wq_snapshot s;
 
-	IS(wq_look(q, &s), WQ_OK);
+	IS(wq_snapshot_take(q, &s), WQ_OK);
 	return s;
 }
 
-static void depth_and_adds_are(wq *q, int64_t depth, int64_t adds)
+static void depth_and_adds_are(wq_queue *q, int64_t depth, int64_t adds)
 {
 	wq_snapshot s = look(q);
 

@@ -44,7 +44,7 @@ static void manual_clock_bad_arguments(void **state)
 static void manual_clock_is_busy_while_a_queue_runs_on_it(void **state)
 {
 	wq_manual_clock *mc;
-	wq *a, *b;
+	wq_queue *a, *b;
 
 	(void)state;
 	IS(wq_manual_clock_new(&mc, 0), WQ_OK);
@@ -66,7 +66,7 @@ static void manual_clock_wakes_the_sleepers_of_all_its_queues(void **state)
 {
 	wq_manual_clock *mc;
 	enum { QUEUES = 5 };
-	wq *q[QUEUES];
+	wq_queue *q[QUEUES];
 	struct getter g[2 * QUEUES];
 
 	(void)state;
@@ -123,7 +123,7 @@ static void clock_without_watch_jumps(void **state)
 	struct own own = {.now_ns = 1000};
 	wq_clock clock = {.now = own_now, .ctx = &own};
 	struct getter g;
-	wq *q;
+	wq_queue *q;
 
 	(void)state;
 	IS(wq_new(&q, &(wq_options){.clock = &clock}), WQ_OK);
@@ -143,7 +143,7 @@ static void clock_without_watch_is_looked_at_again(void **state)
 	struct own own = {.now_ns = 0};
 	wq_clock clock = {.now = own_now, .ctx = &own};
 	struct getter g;
-	wq *q;
+	wq_queue *q;
 
 	(void)state;
 	IS(wq_new(&q, &(wq_options){.clock = &clock, .spin_ns = WQ_SPIN_NEVER}), WQ_OK);
@@ -165,7 +165,7 @@ static void clock_with_watch_is_told_and_tells(void **state)
 	struct own own = {.now_ns = 0};
 	wq_clock clock = {.now = own_now, .watch = own_watch, .ctx = &own};
 	struct getter g;
-	wq *q = NULL;
+	wq_queue *q = NULL;
 
 	(void)state;
 	IS(wq_new(&q, &(wq_options){.clock = &clock}), WQ_OK);
@@ -199,7 +199,7 @@ static void clock_that_refuses_to_be_watched(void **state)
 	struct own own = {.now_ns = 0};
 	wq_clock clock = {.now = own_now, .watch = refuse_watch, .ctx = &own};
 	struct memory mem;
-	wq *q = NULL;
+	wq_queue *q = NULL;
 
 	(void)state;
 	memory_init(&mem);
@@ -212,7 +212,7 @@ static void clock_that_refuses_to_be_watched(void **state)
 
 static void default_clock_is_monotonic(void **state)
 {
-	wq *q;
+	wq_queue *q;
 	wq_item it;
 
 	(void)state;
@@ -235,7 +235,7 @@ static void default_clock_is_monotonic(void **state)
 	before = wq_clock_monotonic();
 	IS(wq_get(q, &it), WQ_OK);
 	assert_true(it.added_ns <= before && it.added_ns > before - WQ_SECOND);
-	IS(wq_drain_for(q, WQ_MILLISECOND, NULL), WQ_ETIMEDOUT);
+	IS(wq_drain_for(q, WQ_MILLISECOND, NULL, NULL), WQ_ETIMEDOUT);
 	IS(wq_done(q, &it), WQ_OK);
 	IS(wq_free(q), 0);
 }

@@ -71,15 +71,15 @@ static int64_t shift_begins(size_t shift)
 }
 
 /* The keys from `key` on, whose times these are. */
-static void add_shift(wq *q, uint32_t key, const struct firing *f)
+static void add_shift(wq_queue *q, uint32_t key, const struct firing *f)
 {
 	int64_t now = wq_now(q);
 
 	for (size_t i = 0; i < SHIFT_KEYS; i++, key++) {
 		if (i % 2)
-			IS(wq_add_at(q, &key, sizeof key, f[i].due_ns), WQ_WAITING);
+			IS(wq_add_at(q, &key, sizeof key, f[i].due_ns), WQ_DELAYED);
 		else
-			IS(wq_add_after(q, &key, sizeof key, f[i].due_ns - now), WQ_WAITING);
+			IS(wq_add_after(q, &key, sizeof key, f[i].due_ns - now), WQ_DELAYED);
 	}
 }
 
@@ -87,7 +87,7 @@ static void add_shift(wq *q, uint32_t key, const struct firing *f)
  * All of the next nanosecond, or of the time until a later one that is not
  * after `until`. Returns how many.
  */
-static size_t fire(wq *q, wq_manual_clock *mc, const struct firing *f, size_t n, int64_t until_ns)
+static size_t fire(wq_queue *q, wq_manual_clock *mc, const struct firing *f, size_t n, int64_t until_ns)
 {
 	int64_t now = f[0].due_ns;
 	size_t i = 0;
@@ -116,7 +116,7 @@ static void a_day_of_keys_in_their_nanoseconds(void **state)
 	struct firing *added = calloc(KEYS, sizeof *added), *f = calloc(KEYS, sizeof *f);
 	wq_manual_clock *mc;
 	size_t at = 0;
-	wq *q;
+	wq_queue *q;
 
 	(void)state;
 	assert_non_null(added);

@@ -4,6 +4,7 @@
  * held, then the key is forgotten and done.
  */
 #include "../support/support.h"
+#include "../support/cancel.h"
 
 enum { Q = WQ_STATE_QUEUED, R = WQ_STATE_RUNNING, RD = R | WQ_STATE_DIRTY };
 
@@ -16,9 +17,9 @@ struct post {
 	void (*act)(struct post *p, const wq_item *item);
 };
 
-static int64_t requeues(wq *q, const char *key)
+static int64_t requeues(wq_queue *q, const char *key)
 {
-	return wq_num_requeues(q, key, strlen(key));
+	return wq_failures(q, key, strlen(key));
 }
 
 static void letter(void *ctx, const wq_item *item)
@@ -44,7 +45,7 @@ static void open_post(struct post *p, uint32_t max_attempts, wq_limiter *l)
 			    });
 }
 
-static int64_t ndead(wq *q)
+static int64_t ndead(wq_queue *q)
 {
 	wq_report r;
 
@@ -61,7 +62,7 @@ static void get_last(struct post *p, uint32_t max_attempts)
 		IS(p->original.attempts, i);
 		if (i == max_attempts)
 			return;
-		IS(wq_retry(p->f.q, &p->original), WQ_WAITING);
+		IS(wq_retry(p->f.q, &p->original), WQ_DELAYED);
 		wq_manual_clock_advance(p->f.mc, WQ_SECOND);
 	}
 }
@@ -160,7 +161,7 @@ static void C3_for_good_meanwhile(void **state)
 	open_post(&p, 3, wq_limiter_exponential(10, 1000));
 	wq_add_str(p.f.q, "a");
 	get_is(p.f.q, &p.original, "a");
-	IS(wq_cancel(p.f.q, "a", 1), R);
+	IS(cancel_key(p.f.q, "a", 1), R);
 	IS(wq_settle(p.f.q, &p.original, WQ_FATAL), WQ_CANCELLED);
 	IS(p.letters, 0);
 	wq_add_str(p.f.q, "a");
@@ -204,18 +205,18 @@ static void C3_without_a_callback(void **state)
 /* The key is held by the callback's item alone. */
 static void look_around(struct post *p, const wq_item *item)
 {
-	wq *q = p->f.q;
+	wq_queue *q = p->f.q;
 	int settled = 77;
 	wq_item copy = p->original;
 
 	IS(state_of(q, "a"), R);
 	IS(count_keys(q), 1);
 	IS(wq_lost(q, item), 0);
-	IS(wq_num_requeues_item(q, item), 2);
+	IS(wq_failures_item(q, item), 2);
 	IS(wq_done(q, &p->original), WQ_ESTALE);
 	IS(wq_retry(q, &p->original), WQ_ESTALE);
 	IS(wq_settle(q, &p->original, WQ_DONE), WQ_ESTALE);
-	IS(wq_settle_next(q, &copy, WQ_RETRY, WQ_NOWAIT, &settled), WQ_ESTALE);
+	IS(wq_settle_next_until(q, &copy, WQ_RETRY, WQ_NOWAIT, &settled), WQ_ESTALE);
 	IS(settled, 77);
 	IS(wq_requeue(q, &p->original, WQ_HEAD), WQ_ESTALE);
 	IS(wq_forget_item(q, &p->original), WQ_ESTALE);
@@ -253,12 +254,12 @@ static void add_limited_again(struct post *p, const wq_item *item)
 
 static void add_after_again(struct post *p, const wq_item *item)
 {
-	IS(wq_add_after(p->f.q, item->key, item->len, 5), WQ_WAITING);
+	IS(wq_add_after(p->f.q, item->key, item->len, 5), WQ_DELAYED);
 }
 
 static void cancel_it(struct post *p, const wq_item *item)
 {
-	IS(wq_cancel(p->f.q, item->key, item->len), R);
+	IS(cancel_key(p->f.q, item->key, item->len), R);
 }
 
 /* What is added in the callback comes back afresh; what is cancelled is gone. */
@@ -306,7 +307,7 @@ static void C3_dirty(void **state)
 	take_is(p.f.q, "b", WQ_OK);
 	get_is(p.f.q, &it, "a");
 	IS(it.attempts, 1);
-	IS(wq_retry(p.f.q, &it), WQ_WAITING);
+	IS(wq_retry(p.f.q, &it), WQ_DELAYED);
 	IS(requeues(p.f.q, "a"), 1);
 	fixture_close(&p.f, 1);
 }
@@ -319,7 +320,7 @@ static void C3_cancelled(void **state)
 	(void)state;
 	open_post(&p, 2, wq_limiter_exponential(10, 1000));
 	get_last(&p, 2);
-	IS(wq_cancel(p.f.q, "a", 1), R);
+	IS(cancel_key(p.f.q, "a", 1), R);
 	IS(wq_retry(p.f.q, &p.original), WQ_CANCELLED);
 	IS(p.letters, 0);
 	IS(requeues(p.f.q, "a"), 1);
@@ -352,7 +353,7 @@ static void C3_in_a_shutdown(void **state)
 
 /* The drain waits for the callback, and counts the key. */
 struct pause {
-	wq *q;
+	wq_queue *q;
 	wq_item item;
 	pthread_barrier_t in, out;
 };
@@ -417,7 +418,7 @@ static void C3_other_verdicts(void **state)
 		open_post(&p, 2, wq_limiter_exponential(10, 1000));
 		get_last(&p, 2);
 		IS(wq_settle(p.f.q, &p.original, verdicts[i]),
-		   verdicts[i] == 5000 ? WQ_WAITING : WQ_OK);
+		   verdicts[i] == 5000 ? WQ_DELAYED : WQ_OK);
 		IS(p.letters, 0);
 		IS(requeues(p.f.q, "a"), 0);
 		IS(ndead(p.f.q), 0);
@@ -430,7 +431,7 @@ static void C3_other_verdicts(void **state)
 static void C3_a_limiter_that_counts(void **state)
 {
 	wq_limiter *parts[2];
-	wq *q = NULL;
+	wq_queue *q = NULL;
 
 	(void)state;
 	IS(wq_new(&q, &(wq_options){.max_attempts = 1, .limiter = wq_limiter_bucket(1, 1)}),

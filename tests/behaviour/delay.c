@@ -4,6 +4,7 @@
  * keys at once in burst.c.
  */
 #include "../support/support.h"
+#include "../support/cancel.h"
 
 #include <poll.h>
 
@@ -11,7 +12,7 @@ enum { Q = WQ_STATE_QUEUED, R = WQ_STATE_RUNNING, RD = R | WQ_STATE_DIRTY, W = W
 
 #define MS WQ_MILLISECOND
 
-static int at(wq *q, const char *key, int64_t at_ns, enum wq_policy policy)
+static int at(wq_queue *q, const char *key, int64_t at_ns, enum wq_policy policy)
 {
 	wq_add_options o = {.at_ns = at_ns, .policy = policy};
 
@@ -22,7 +23,7 @@ static int at(wq *q, const char *key, int64_t at_ns, enum wq_policy policy)
 
 static void D1_no_delay_is_an_add(void **state)
 {
-	wq *q = ((struct fixture *)*state)->q;
+	wq_queue *q = ((struct fixture *)*state)->q;
 
 	for (enum wq_policy policy = WQ_MIN; policy <= WQ_REMIND; policy++) {
 		IS(after(q, "a", 0, policy), WQ_QUEUED);
@@ -41,7 +42,7 @@ static void D1_no_delay_is_an_add(void **state)
 
 static void D1_refused_after_shutdown(void **state)
 {
-	wq *q = ((struct fixture *)*state)->q;
+	wq_queue *q = ((struct fixture *)*state)->q;
 
 	wq_shutdown(q);
 	for (enum wq_policy policy = WQ_MIN; policy <= WQ_REMIND; policy++) {
@@ -54,13 +55,13 @@ static void D1_refused_after_shutdown(void **state)
 static void D7_times_saturate(void **state)
 {
 	struct fixture *f = *state;
-	wq *q = f->q;
+	wq_queue *q = f->q;
 
-	IS(wq_add_after(q, "a", 1, WQ_NEVER), WQ_WAITING);
-	IS(wq_add_after(q, "b", 1, WQ_NEVER - 1), WQ_WAITING); /* now + this is beyond it */
-	IS(wq_add_at(q, "c", 1, WQ_NEVER), WQ_WAITING);
+	IS(wq_add_after(q, "a", 1, WQ_NEVER), WQ_DELAYED);
+	IS(wq_add_after(q, "b", 1, WQ_NEVER - 1), WQ_DELAYED); /* now + this is beyond it */
+	IS(wq_add_at(q, "c", 1, WQ_NEVER), WQ_DELAYED);
 	IS(wq_next_deadline(q), WQ_NEVER);
-	IS(wq_add_at(q, "d", 1, WQ_NEVER - 1), WQ_WAITING); /* a time like any other */
+	IS(wq_add_at(q, "d", 1, WQ_NEVER - 1), WQ_DELAYED); /* a time like any other */
 	IS(wq_next_deadline(q), WQ_NEVER - 1);
 	wq_manual_clock_set(f->mc, WQ_NEVER - 2);
 	IS(wq_len(q), 0);
@@ -70,14 +71,14 @@ static void D7_times_saturate(void **state)
 	IS(state_of(q, "a") | state_of(q, "b") | state_of(q, "c"), W);
 	IS(wq_add_str(q, "b"), WQ_QUEUED); /* moved, cancelled or added: it is not lost */
 	IS(wq_reschedule(q, "a", 1, 5), WQ_MOVED);
-	IS(wq_cancel(q, "c", 1), W);
+	IS(cancel_key(q, "c", 1), W);
 	line_is(q, "ba");
 	check_whole(q, 0, 0);
 }
 
 static void bad_arguments_change_nothing(void **state)
 {
-	wq *q = ((struct fixture *)*state)->q;
+	wq_queue *q = ((struct fixture *)*state)->q;
 	wq_add_options o = {.after_ns = MS, .at_ns = START_NS + MS};
 
 	IS(wq_add_with(q, "a", 1, &o), WQ_EINVAL);
@@ -101,7 +102,7 @@ static void bad_arguments_change_nothing(void **state)
 static void D2_by_the_nanosecond_then_by_call(void **state)
 {
 	struct fixture *f = *state;
-	wq *q = f->q;
+	wq_queue *q = f->q;
 
 	wq_add_at(q, "d", 1, START_NS + 1002);
 	wq_add_at(q, "b", 1, START_NS + 1001);
@@ -126,7 +127,7 @@ static void D2_by_the_nanosecond_then_by_call(void **state)
 static void D2_equal_times_away_and_back(void **state)
 {
 	struct fixture *f = *state;
-	wq *q = f->q;
+	wq_queue *q = f->q;
 
 	for (int way = 0; way < 3; way++) {
 		int64_t due = wq_now(q) + 100;
@@ -141,8 +142,8 @@ static void D2_equal_times_away_and_back(void **state)
 			IS(at(q, "x", due + 100, WQ_REPLACE), WQ_MOVED);
 			IS(at(q, "x", due, WQ_REPLACE), WQ_MOVED);
 		} else {
-			IS(wq_cancel(q, "x", 1), W);
-			IS(wq_add_at(q, "x", 1, due), WQ_WAITING);
+			IS(cancel_key(q, "x", 1), W);
+			IS(wq_add_at(q, "x", 1, due), WQ_DELAYED);
 		}
 		wq_manual_clock_advance(f->mc, 99);
 		IS(wq_len(q), 0);
@@ -166,7 +167,7 @@ static void D2_equal_times_away_and_back(void **state)
 static void D2_due_before_another_was_added(void **state)
 {
 	struct fixture *f = *state;
-	wq *q = f->q;
+	wq_queue *q = f->q;
 	wq_key keys[] = {{"f", 1}, {"g", 1}};
 	wq_item it;
 
@@ -190,14 +191,14 @@ static void D2_due_before_another_was_added(void **state)
 static void D2_due_while_it_runs_goes_to_the_tail(void **state)
 {
 	struct fixture *f = *state;
-	wq *q = f->q;
+	wq_queue *q = f->q;
 
 	for (int remind = 0; remind < 2; remind++) {
 		wq_item it;
 
 		wq_add_str(q, "a");
 		get_is(q, &it, "a");
-		IS(after(q, "a", 10, remind ? WQ_REMIND : WQ_MIN), WQ_WAITING);
+		IS(after(q, "a", 10, remind ? WQ_REMIND : WQ_MIN), WQ_DELAYED);
 		wq_add_after(q, "b", 1, 20);
 		wq_manual_clock_advance(f->mc, 30);
 		IS(wq_done(q, &it), WQ_QUEUED);
@@ -208,7 +209,7 @@ static void D2_due_while_it_runs_goes_to_the_tail(void **state)
 static void D2_requeue_goes_behind_what_is_due(void **state)
 {
 	struct fixture *f = *state;
-	wq *q = f->q;
+	wq_queue *q = f->q;
 	wq_item it;
 
 	wq_add_str(q, "a");
@@ -224,7 +225,7 @@ static void D2_requeue_goes_behind_what_is_due(void **state)
 static void D2_added_ns_is_the_due_time(void **state)
 {
 	struct fixture *f = *state;
-	wq *q = f->q;
+	wq_queue *q = f->q;
 	wq_item it;
 
 	wq_add_after(q, "a", 1, 10);
@@ -247,7 +248,7 @@ static void D2_added_ns_is_the_due_time(void **state)
 static void D2_a_blocked_get_wakes_at_the_due_time(void **state)
 {
 	struct fixture *f = *state;
-	wq *q = f->q;
+	wq_queue *q = f->q;
 	struct getter g[2];
 
 	getter_block(&g[0], q, WQ_NEVER);
@@ -270,7 +271,7 @@ static void D2_a_blocked_get_wakes_at_the_due_time(void **state)
 /* On the real clock: no earlier than its time, and without anybody's help. */
 static void D8_a_get_sleeps_until_a_key_is_due(void **state)
 {
-	wq *q;
+	wq_queue *q;
 	wq_item it;
 
 	(void)state;
@@ -278,16 +279,16 @@ static void D8_a_get_sleeps_until_a_key_is_due(void **state)
 	for (int i = 0; i < 5; i++) {
 		int64_t due = wq_now(q) + (i + 1) * MS;
 
-		IS(wq_add_at(q, "k", 1, due), WQ_WAITING);
+		IS(wq_add_at(q, "k", 1, due), WQ_DELAYED);
 		IS(wq_next_deadline(q), due);
 		IS(wq_get(q, &it), WQ_OK);
 		assert_true(wq_now(q) >= due);
 		IS(it.added_ns, due);
 		IS(wq_done(q, &it), WQ_OK);
 	}
-	IS(wq_add_after(q, "k", 1, WQ_HOUR), WQ_WAITING);
+	IS(wq_add_after(q, "k", 1, WQ_HOUR), WQ_DELAYED);
 	IS(wq_get_for(q, &it, MS), WQ_ETIMEDOUT);
-	IS(wq_cancel(q, "k", 1), W);
+	IS(cancel_key(q, "k", 1), W);
 	IS(wq_free(q), 0);
 }
 
@@ -302,7 +303,7 @@ static int look(void *ctx, const wq_key_info *info)
 static void walk_shows_what_waits(void **state)
 {
 	struct fixture *f = *state;
-	wq *q = f->q;
+	wq_queue *q = f->q;
 	wq_key_info info;
 	wq_item it;
 
@@ -324,8 +325,8 @@ static void walk_shows_what_waits(void **state)
 	IS(info.state, R | W);
 	IS(info.age_ns, 5);
 	IS(info.due_ns, START_NS + 23);
-	IS(wq_done(q, &it), WQ_WAITING);
-	IS(wq_cancel(q, "k", 1), W);
+	IS(wq_done(q, &it), WQ_DELAYED);
+	IS(cancel_key(q, "k", 1), W);
 	wq_add_str(q, "k");
 	after(q, "k", 5, WQ_REMIND);
 	IS(wq_walk(q, look, &info), 1);
@@ -375,14 +376,14 @@ static void D5_what_is_due_keeps_waiters(void **state)
 static void max_keys_counts_waiting_keys_and_reminders(void **state)
 {
 	struct fixture f;
-	wq *q;
+	wq_queue *q;
 
 	(void)state;
 	fixture_open(&f, &(wq_options){.max_keys = 3});
 	q = f.q;
-	IS(wq_add_after(q, "a", 1, 10), WQ_WAITING);
-	IS(wq_add_after(q, "b", 1, WQ_NEVER), WQ_WAITING);
-	IS(after(q, "a", 20, WQ_REMIND), WQ_WAITING); /* a key of its own */
+	IS(wq_add_after(q, "a", 1, 10), WQ_DELAYED);
+	IS(wq_add_after(q, "b", 1, WQ_NEVER), WQ_DELAYED);
+	IS(after(q, "a", 20, WQ_REMIND), WQ_DELAYED); /* a key of its own */
 	IS(wq_add_str(q, "c"), WQ_EFULL);
 	IS(wq_add_after(q, "c", 1, 10), WQ_EFULL);
 	IS(after(q, "c", 10, WQ_REMIND), WQ_EFULL);
@@ -397,10 +398,10 @@ static void max_keys_counts_waiting_keys_and_reminders(void **state)
 	IS(state_of(q, "a"), Q);
 	IS(wq_add_str(q, "c"), WQ_QUEUED);
 	IS(wq_add_str(q, "d"), WQ_EFULL);
-	IS(wq_cancel(q, "b", 1), W);
-	IS(wq_add_after(q, "d", 1, 10), WQ_WAITING);
+	IS(cancel_key(q, "b", 1), W);
+	IS(wq_add_after(q, "d", 1, 10), WQ_DELAYED);
 	line_is(q, "ac");
-	IS(wq_cancel(q, "d", 1), W);
+	IS(cancel_key(q, "d", 1), W);
 	check_whole(q, 0, 0);
 	fixture_close(&f, 0);
 }
@@ -416,15 +417,15 @@ static void free_counts_a_key_and_its_reminder_once(void **state)
 			struct fixture f;
 
 			fixture_open(&f, NULL);
-			IS(after(f.q, "k", 10, WQ_REMIND), WQ_WAITING);
+			IS(after(f.q, "k", 10, WQ_REMIND), WQ_DELAYED);
 			if (what == WAITING)
-				IS(wq_add_after(f.q, "k", 1, 10), WQ_WAITING);
+				IS(wq_add_after(f.q, "k", 1, 10), WQ_DELAYED);
 			else if (what != ALONE)
 				IS(wq_add_str(f.q, "k"), WQ_QUEUED);
 			if (what == GONE)
 				take_is(f.q, "k", WQ_OK);
 			if (what == CANCELLED)
-				IS(wq_cancel(f.q, "k", 1), Q | W);
+				IS(cancel_key(f.q, "k", 1), Q | W);
 			if (due)
 				wq_manual_clock_advance(f.mc, 10);
 			fixture_close(&f, what != CANCELLED);
@@ -434,7 +435,7 @@ static void free_counts_a_key_and_its_reminder_once(void **state)
 static void next_deadline_is_the_earliest(void **state)
 {
 	struct fixture *f = *state;
-	wq *q = f->q;
+	wq_queue *q = f->q;
 
 	IS(wq_next_deadline(q), WQ_NEVER);
 	wq_add_at(q, "a", 1, START_NS + 100);
@@ -472,7 +473,7 @@ static void fd_becomes_readable_at_the_due_time(void **state)
 {
 	(void)state;
 	for (int late = 0; late < 2; late++) {
-		wq *q;
+		wq_queue *q;
 		wq_item it;
 		int fd = -1;
 
@@ -482,8 +483,8 @@ static void fd_becomes_readable_at_the_due_time(void **state)
 		for (int round = 0; round < 3; round++) {
 			int64_t due = wq_now(q) + 5 * MS;
 
-			IS(wq_add_after(q, "far", 3, WQ_HOUR), round ? WQ_KEPT : WQ_WAITING);
-			IS(wq_add_at(q, "k", 1, due), WQ_WAITING);
+			IS(wq_add_after(q, "far", 3, WQ_HOUR), round ? WQ_KEPT : WQ_DELAYED);
+			IS(wq_add_at(q, "k", 1, due), WQ_DELAYED);
 			fd = wq_fd(q);
 			IS(readable(fd, 30000), 1);
 			while (wq_try_get(q, &it) == WQ_EAGAIN) /* readable too early is allowed */
@@ -567,7 +568,7 @@ static void Q10_an_order_of_ones_own(void **state)
 		    .ctx = &l,
 		};
 		struct fixture f;
-		wq *q;
+		wq_queue *q;
 
 		fixture_open(&f, &(wq_options){.order = &order, .max_keys = 4});
 		q = f.q;
@@ -576,33 +577,33 @@ static void Q10_an_order_of_ones_own(void **state)
 		wq_add_after(q, "c", 1, 10);
 		wq_manual_clock_advance(f.mc, 10);
 		take_is(q, "c", WQ_OK);
-		IS(wq_cancel(q, "b", 1), Q);
+		IS(cancel_key(q, "b", 1), Q);
 		IS(l.removes, removes);
-		IS(wq_cancel(q, "b", 1), WQ_ENOTFOUND);
+		IS(cancel_key(q, "b", 1), WQ_ENOTFOUND);
 		IS(state_of(q, "b"), 0);
 		IS(wq_len(q), 1);
 		IS(count_keys(q), 1);
 		/* it counts no more, and can be added anew beside its ghost */
 		IS(wq_add_str(q, "b"), WQ_QUEUED);
-		IS(wq_add_after(q, "d", 1, 10), WQ_WAITING);
-		IS(after(q, "b", 20, WQ_REMIND), WQ_WAITING);
+		IS(wq_add_after(q, "d", 1, 10), WQ_DELAYED);
+		IS(after(q, "b", 20, WQ_REMIND), WQ_DELAYED);
 		IS(wq_add_str(q, "e"), WQ_EFULL);
 		IS(wq_add_str(q, "b"), WQ_MERGED);
-		IS(wq_cancel(q, "b", 1), Q | W);
-		IS(wq_add_after(q, "b", 1, 5), WQ_WAITING);
+		IS(cancel_key(q, "b", 1), Q | W);
+		IS(wq_add_after(q, "b", 1, 5), WQ_DELAYED);
 		wq_manual_clock_advance(f.mc, 10);
 		line_is(q, "dba");
 		/* the last one is a ghost: nothing is ready */
 		wq_item it;
 
 		wq_add_str(q, "x");
-		IS(wq_cancel(q, "x", 1), Q);
+		IS(cancel_key(q, "x", 1), Q);
 		IS(wq_try_get(q, &it), WQ_EAGAIN);
 		IS(wq_wait_idle_until(q, 0), WQ_OK);
 		check_whole(q, 0, 0);
 		wq_add_str(q, "y");
 		wq_add_str(q, "z");
-		IS(wq_cancel(q, "y", 1), Q);
+		IS(cancel_key(q, "y", 1), Q);
 		fixture_close(&f, 1); /* ghosts are not given up */
 	}
 }
@@ -628,14 +629,14 @@ static void no_memory_changes_nothing(void **state)
 				                    .policy = policy};
 
 				rc = wq_add_with(f.q, &i, sizeof i, &o);
-				if (rc == WQ_WAITING)
+				if (rc == WQ_DELAYED)
 					continue;
 				IS(rc, WQ_ENOMEM);
 				refused++;
 				IS(wq_state(f.q, &i, sizeof i), 0);
 				f.mem.fail_at = -1;
 				IS(count_keys(f.q), i);
-				IS(wq_add_with(f.q, &i, sizeof i, &o), WQ_WAITING);
+				IS(wq_add_with(f.q, &i, sizeof i, &o), WQ_DELAYED);
 				IS(count_keys(f.q), i + 1);
 			}
 			fixture_close(&f, -1);
@@ -659,7 +660,7 @@ static void no_memory_to_move_keeps_the_time(void **state)
 		wq_add_str(f.q, "k");
 		get_is(f.q, &it, "k");
 		if (way < 2)
-			IS(wq_add_at(f.q, "k", 1, due), WQ_WAITING);
+			IS(wq_add_at(f.q, "k", 1, due), WQ_DELAYED);
 		f.mem.fail_at = f.mem.calls;
 		f.mem.fail_on = true;
 		/* to ever new times, until the references need memory */
@@ -667,7 +668,7 @@ static void no_memory_to_move_keeps_the_time(void **state)
 			int64_t next = START_NS + WQ_HOUR - i * MS;
 
 			if (way == 2 && i > 1)
-				IS(wq_cancel(f.q, "k", 1), R | W);
+				IS(cancel_key(f.q, "k", 1), R | W);
 			rc = way == 0 ? wq_reschedule(f.q, "k", 1, next)
 			              : wq_add_at(f.q, "k", 1, next);
 			if (rc != WQ_ENOMEM)
@@ -678,7 +679,7 @@ static void no_memory_to_move_keeps_the_time(void **state)
 			f.mem.fail_at = -1;
 			IS(state_of(f.q, "k"), way == 2 ? R : R | W);
 			if (way == 2)
-				IS(wq_add_at(f.q, "k", 1, due), WQ_WAITING);
+				IS(wq_add_at(f.q, "k", 1, due), WQ_DELAYED);
 		}
 		wq_manual_clock_set(f.mc, due - 1);
 		IS(state_of(f.q, "k"), R | W);

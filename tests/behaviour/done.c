@@ -1,16 +1,16 @@
 /* Giving items back: many at once, done and get in one step, requeue, extend, lost. */
 #include "../support/support.h"
 
-static void add_letters(wq *q, const char *letters)
+static void add_letters(wq_queue *q, const char *letters)
 {
 	for (; *letters; letters++)
 		IS(wq_add(q, letters, 1), WQ_QUEUED);
 }
 
 /* Holds every key that is ready. */
-static void hold(wq *q, wq_item *items, int n)
+static void hold(wq_queue *q, wq_item *items, int n)
 {
-	IS(wq_get_many(q, items, sizeof items[0], (size_t)n, WQ_NOWAIT), n);
+	IS(wq_get_many_until(q, items, (size_t)n, WQ_NOWAIT), n);
 }
 
 static void done_many_outcomes_one_by_one(void **state)
@@ -27,13 +27,13 @@ static void done_many_outcomes_one_by_one(void **state)
 	get_is(other.q, &items[3], "z");
 	items[4] = items[0]; /* twice in one call */
 	wq_add_str(f->q, "b");
-	IS(wq_done_many(f->q, items, sizeof items[0], 5, outcomes), 3);
+	IS(wq_done_many(f->q, items, 5, outcomes), 3);
 	IS(outcomes[0], WQ_OK);
 	IS(outcomes[1], WQ_QUEUED);
 	IS(outcomes[2], WQ_OK);
 	IS(outcomes[3], WQ_EOTHERQUEUE);
 	IS(outcomes[4], WQ_ESTALE);
-	IS(wq_done_many(f->q, items, sizeof items[0], 5, NULL), 0);
+	IS(wq_done_many(f->q, items, 5, NULL), 0);
 	check_whole(f->q, 1, 0);
 	take_is(f->q, "b", WQ_OK);
 	IS(wq_done(other.q, &items[3]), WQ_OK);
@@ -42,32 +42,32 @@ static void done_many_outcomes_one_by_one(void **state)
 
 static void done_many_refuses_reserved_words_WHOLE(void **state)
 {
-	wq *q = ((struct fixture *)*state)->q;
+	wq_queue *q = ((struct fixture *)*state)->q;
 	wq_item items[2];
 	int outcomes[2] = {77, 77};
 
 	add_letters(q, "ab");
 	hold(q, items, 2);
 	items[1].reserved[1] = 1;
-	IS(wq_done_many(q, items, sizeof items[0], 2, outcomes), WQ_EINVAL);
+	IS(wq_done_many(q, items, 2, outcomes), WQ_EINVAL);
 	IS(outcomes[0], 77);
 	IS(outcomes[1], 77);
 	IS(state_of(q, "a"), WQ_STATE_RUNNING);
 	items[1].reserved[1] = 0;
-	IS(wq_done_many(q, items, sizeof items[0], 2, outcomes), 2);
+	IS(wq_done_many(q, items, 2, outcomes), 2);
 }
 
 static void done_many_of_none(void **state)
 {
-	wq *q = ((struct fixture *)*state)->q;
+	wq_queue *q = ((struct fixture *)*state)->q;
 
-	IS(wq_done_many(q, NULL, sizeof(wq_item), 0, NULL), 0);
+	IS(wq_done_many(q, NULL, 0, NULL), 0);
 	check_whole(q, 0, 0);
 }
 
 static void next_works_through_the_line(void **state)
 {
-	wq *q = ((struct fixture *)*state)->q;
+	wq_queue *q = ((struct fixture *)*state)->q;
 	wq_item it;
 	int rc;
 
@@ -124,61 +124,61 @@ static void next_blocks_and_times_out(void **state)
 
 static void next_until_refuses_negative_times(void **state)
 {
-	wq *q = ((struct fixture *)*state)->q;
+	wq_queue *q = ((struct fixture *)*state)->q;
 	wq_item it;
 
 	add_letters(q, "ab");
 	get_is(q, &it, "a");
 	IS(wq_next_until(q, &it, -2), WQ_EINVAL); /* and the item is not done */
 	IS(state_of(q, "a"), WQ_STATE_RUNNING);
-	IS(wq_next_many(q, &it, sizeof it, 1, 1, -2), WQ_EINVAL);
+	IS(wq_next_many_until(q, &it, 1, 1, -2), WQ_EINVAL);
 	IS(state_of(q, "a"), WQ_STATE_RUNNING);
 	IS(wq_done(q, &it), WQ_OK);
 }
 
 static void next_many_is_done_many_and_get_many(void **state)
 {
-	wq *q = ((struct fixture *)*state)->q;
+	wq_queue *q = ((struct fixture *)*state)->q;
 	wq_item items[8];
 
 	add_letters(q, "abcdefg");
-	IS(wq_next_many(q, items, sizeof items[0], 0, 3, WQ_NEVER), 3);
+	IS(wq_next_many_until(q, items, 0, 3, WQ_NEVER), 3);
 	IS(*(const char *)items[2].key, 'c');
 	wq_add_str(q, "b");
-	IS(wq_next_many(q, items, sizeof items[0], 3, 8, WQ_NEVER), 5); /* d e f g b */
+	IS(wq_next_many_until(q, items, 3, 8, WQ_NEVER), 5); /* d e f g b */
 	IS(*(const char *)items[0].key, 'd');
 	IS(*(const char *)items[4].key, 'b'); /* [BACK], and at the tail */
 	IS(state_of(q, "a"), 0);
 	IS(state_of(q, "c"), 0);
 	/* only some of them: the others stay held */
-	IS(wq_next_many(q, items, sizeof items[0], 4, 4, WQ_NOWAIT), WQ_EAGAIN);
+	IS(wq_next_many_until(q, items, 4, 4, WQ_NOWAIT), WQ_EAGAIN);
 	IS(count_keys(q), 1);
 	IS(state_of(q, "b"), WQ_STATE_RUNNING);
 	IS(wq_done(q, &items[4]), WQ_OK);
-	IS(wq_next_many(q, items, sizeof items[0], 0, 4, 0), WQ_ETIMEDOUT);
+	IS(wq_next_many_until(q, items, 0, 4, 0), WQ_ETIMEDOUT);
 	add_letters(q, "x");
-	IS(wq_next_many(q, items, sizeof items[0], 0, 4, WQ_NEVER), 1);
+	IS(wq_next_many_until(q, items, 0, 4, WQ_NEVER), 1);
 	wq_shutdown(q);
-	IS(wq_next_many(q, items, sizeof items[0], 1, 4, WQ_NEVER), WQ_ESHUTDOWN);
+	IS(wq_next_many_until(q, items, 1, 4, WQ_NEVER), WQ_ESHUTDOWN);
 	check_whole(q, 0, 0);
 }
 
 static void next_many_of_more_than_one_lock_round(void **state)
 {
-	wq *q = ((struct fixture *)*state)->q;
+	wq_queue *q = ((struct fixture *)*state)->q;
 	enum { N = 700 };
 	static wq_item items[N];
 
 	for (uint32_t i = 0; i < 2 * N; i++)
 		IS(wq_add(q, &i, sizeof i), WQ_QUEUED);
-	IS(wq_next_many(q, items, sizeof items[0], 0, N, WQ_NEVER), N);
-	IS(wq_next_many(q, items, sizeof items[0], N, N, WQ_NEVER), N);
+	IS(wq_next_many_until(q, items, 0, N, WQ_NEVER), N);
+	IS(wq_next_many_until(q, items, N, N, WQ_NEVER), N);
 	for (uint32_t i = 0; i < N; i++) {
 		uint32_t expected = N + i;
 
 		assert_memory_equal(items[i].key, &expected, sizeof expected);
 	}
-	IS(wq_next_many(q, items, sizeof items[0], N, N, WQ_NOWAIT), WQ_EAGAIN);
+	IS(wq_next_many_until(q, items, N, N, WQ_NOWAIT), WQ_EAGAIN);
 	check_whole(q, 0, 0);
 }
 
@@ -192,14 +192,14 @@ static void next_many_with_a_stale_item_gets_nothing(void **state)
 	add_letters(other.q, "z");
 	get_is(other.q, &z, "z");
 	add_letters(f->q, "abcdx");
-	IS(wq_get_many(f->q, items, sizeof items[0], 4, WQ_NOWAIT), 4);
+	IS(wq_get_many_until(f->q, items, 4, WQ_NOWAIT), 4);
 	IS(wq_done(f->q, &items[1]), WQ_OK);
-	IS(wq_next_many(f->q, items, sizeof items[0], 3, 4, WQ_NEVER), WQ_ESTALE);
+	IS(wq_next_many_until(f->q, items, 3, 4, WQ_NEVER), WQ_ESTALE);
 	IS(count_keys(f->q), 2); /* a and c are done, d is held, x in line */
 	IS(state_of(f->q, "x"), WQ_STATE_QUEUED);
 	items[0] = items[3];
 	items[1] = z;
-	IS(wq_next_many(f->q, items, sizeof items[0], 2, 4, WQ_NEVER), WQ_EOTHERQUEUE);
+	IS(wq_next_many_until(f->q, items, 2, 4, WQ_NEVER), WQ_EOTHERQUEUE);
 	IS(count_keys(f->q), 1);
 	check_whole(f->q, 1, 0);
 	IS(wq_done(other.q, &z), WQ_OK);
@@ -208,7 +208,7 @@ static void next_many_with_a_stale_item_gets_nothing(void **state)
 
 static void requeue_to_head_and_tail(void **state)
 {
-	wq *q = ((struct fixture *)*state)->q;
+	wq_queue *q = ((struct fixture *)*state)->q;
 	wq_item it;
 
 	add_letters(q, "abc");
@@ -237,7 +237,7 @@ static void requeue_to_head_and_tail(void **state)
 
 static void requeue_during_a_shutdown(void **state)
 {
-	wq *q = ((struct fixture *)*state)->q;
+	wq_queue *q = ((struct fixture *)*state)->q;
 	struct getter g;
 	wq_item it;
 
@@ -252,7 +252,7 @@ static void requeue_during_a_shutdown(void **state)
 
 static void requeue_where_else(void **state)
 {
-	wq *q = ((struct fixture *)*state)->q;
+	wq_queue *q = ((struct fixture *)*state)->q;
 	wq_item it;
 
 	add_letters(q, "a");
@@ -265,7 +265,7 @@ static void requeue_where_else(void **state)
 
 static void extend_and_lost(void **state)
 {
-	wq *q = ((struct fixture *)*state)->q;
+	wq_queue *q = ((struct fixture *)*state)->q;
 	wq_item it;
 
 	add_letters(q, "a");
@@ -312,8 +312,8 @@ static void a_done_makes_room_for_an_add(void **state)
 		wq_item two[2];
 		wq_key keys[2] = {{&(uint32_t){n}, sizeof n}, {&(uint32_t){n + 1}, sizeof n}};
 
-		IS(wq_get_many(f->q, two, sizeof *two, 2, WQ_NOWAIT), 2);
-		IS(wq_done_many(f->q, two, sizeof *two, 2, NULL), 2);
+		IS(wq_get_many_until(f->q, two, 2, WQ_NOWAIT), 2);
+		IS(wq_done_many(f->q, two, 2, NULL), 2);
 		IS(wq_add_many(f->q, keys, 2, NULL), 2);
 	}
 	f->mem.fail_on = false;

@@ -13,7 +13,7 @@ static void report_is(const wq_report *r, uint64_t queued, uint64_t running, uin
 
 static void Q8_shutdown_is_idempotent(void **state)
 {
-	wq *q = ((struct fixture *)*state)->q;
+	wq_queue *q = ((struct fixture *)*state)->q;
 
 	wq_add_str(q, "k");
 	IS(wq_shutting_down(q), 0);
@@ -27,7 +27,7 @@ static void Q8_shutdown_is_idempotent(void **state)
 
 static void Q8_shutdown_wakes_all(void **state)
 {
-	wq *q = ((struct fixture *)*state)->q;
+	wq_queue *q = ((struct fixture *)*state)->q;
 	struct getter g[5];
 
 	for (size_t i = 0; i < LENGTH(g); i++)
@@ -46,7 +46,7 @@ static int64_t next_main(void *arg)
 
 static void Q8_shutdown_wakes_next_and_get_many(void **state)
 {
-	wq *q = ((struct fixture *)*state)->q;
+	wq_queue *q = ((struct fixture *)*state)->q;
 	struct getter g = {.q = q};
 
 	wq_add_str(q, "k");
@@ -60,7 +60,7 @@ static void Q8_shutdown_wakes_next_and_get_many(void **state)
 
 static void Q9_drain_of_an_idle_queue_returns_at_once(void **state)
 {
-	wq *q = ((struct fixture *)*state)->q;
+	wq_queue *q = ((struct fixture *)*state)->q;
 	wq_report r;
 	wq_item it;
 
@@ -70,12 +70,12 @@ static void Q9_drain_of_an_idle_queue_returns_at_once(void **state)
 	IS(wq_shutting_down(q), 1);
 	IS(wq_get(q, &it), WQ_ESHUTDOWN);
 	IS(wq_drain_until(q, 0, NULL, NULL), WQ_OK); /* and again */
-	IS(wq_drain_for(q, WQ_NEVER, NULL), WQ_OK);
+	IS(wq_drain_for(q, WQ_NEVER, NULL, NULL), WQ_OK);
 }
 
 static void Q9_drain_waits_for_queued_keys_too(void **state)
 {
-	wq *q = ((struct fixture *)*state)->q;
+	wq_queue *q = ((struct fixture *)*state)->q;
 	struct drainer d;
 
 	wq_add_str(q, "a");
@@ -90,7 +90,7 @@ static void Q9_drain_waits_for_queued_keys_too(void **state)
 
 static void Q9_drain_wakes_getters_when_nothing_is_left(void **state)
 {
-	wq *q = ((struct fixture *)*state)->q;
+	wq_queue *q = ((struct fixture *)*state)->q;
 	struct getter g;
 	struct drainer d;
 	wq_item it;
@@ -108,7 +108,7 @@ static void Q9_drain_wakes_getters_when_nothing_is_left(void **state)
 /* [DRAIN] Any number of threads may drain, and all of them return: when nothing is left, ... */
 static void Q9_many_drainers_all_return(void **state)
 {
-	wq *q = ((struct fixture *)*state)->q;
+	wq_queue *q = ((struct fixture *)*state)->q;
 	struct drainer d[6];
 	wq_item it;
 
@@ -141,13 +141,13 @@ static void Q9_each_way_of_ending_the_last_key_ends_the_drain(void **state)
 			rc = wq_done(f.q, &it);
 			break;
 		case 1:
-			rc = wq_done_many(f.q, &it, sizeof it, 1, NULL) == 1 ? WQ_OK : WQ_EINVAL;
+			rc = wq_done_many(f.q, &it, 1, NULL) == 1 ? WQ_OK : WQ_EINVAL;
 			break;
 		case 2: /* the getter learns that all is over, the drainer too */
 			rc = wq_next(f.q, &it) == WQ_ESHUTDOWN ? WQ_OK : WQ_EINVAL;
 			break;
 		case 3:
-			rc = wq_next_many(f.q, &it, sizeof it, 1, 1, WQ_NEVER);
+			rc = wq_next_many_until(f.q, &it, 1, 1, WQ_NEVER);
 			rc = rc == WQ_ESHUTDOWN ? WQ_OK : WQ_EINVAL;
 			break;
 		case 4: /* requeue alone does not */
@@ -166,7 +166,7 @@ static void Q9_each_way_of_ending_the_last_key_ends_the_drain(void **state)
 static void Q9_time_out_leaves_keys_gettable(void **state)
 {
 	struct fixture *f = *state;
-	wq *q = f->q;
+	wq_queue *q = f->q;
 	struct drainer d[2];
 	wq_item it, held;
 
@@ -197,7 +197,7 @@ static void Q9_time_out_leaves_keys_gettable(void **state)
 
 static void Q9_a_deadline_that_has_passed_looks_once(void **state)
 {
-	wq *q = ((struct fixture *)*state)->q;
+	wq_queue *q = ((struct fixture *)*state)->q;
 	wq_report r;
 	wq_item it;
 
@@ -208,13 +208,13 @@ static void Q9_a_deadline_that_has_passed_looks_once(void **state)
 	IS(wq_shutting_down(q), 1);
 	get_is(q, &it, "k");
 	memset(&r, 0xee, sizeof r);
-	IS(wq_drain_for(q, 0, &r), WQ_ETIMEDOUT);
+	IS(wq_drain_for(q, 0, NULL, &r), WQ_ETIMEDOUT);
 	report_is(&r, 0, 1, 0);
-	IS(wq_drain_for(q, -WQ_HOUR, NULL), WQ_ETIMEDOUT);
-	IS(wq_drain_for(q, INT64_MIN, NULL), WQ_ETIMEDOUT);
+	IS(wq_drain_for(q, -WQ_HOUR, NULL, NULL), WQ_ETIMEDOUT);
+	IS(wq_drain_for(q, INT64_MIN, NULL, NULL), WQ_ETIMEDOUT);
 	IS(wq_done(q, &it), WQ_OK);
 	memset(&r, 0xee, sizeof r);
-	IS(wq_drain_for(q, 0, &r), WQ_OK);
+	IS(wq_drain_for(q, 0, NULL, &r), WQ_OK);
 	report_is(&r, 0, 0, 0);
 }
 
@@ -222,7 +222,7 @@ static int64_t drain_for_main(void *arg)
 {
 	struct drainer *d = arg;
 
-	return wq_drain_for(d->q, d->deadline_ns, &d->report);
+	return wq_drain_for(d->q, d->deadline_ns, NULL, &d->report);
 }
 
 static void Q9_drain_for_counts_from_now(void **state)
@@ -243,7 +243,7 @@ static void Q9_drain_for_counts_from_now(void **state)
 /* [DRAIN] ... and when a shutdown releases them. */
 static void Q9_second_shutdown_releases_all_drains(void **state)
 {
-	wq *q = ((struct fixture *)*state)->q;
+	wq_queue *q = ((struct fixture *)*state)->q;
 	struct drainer d[3];
 	wq_item it;
 
@@ -267,7 +267,7 @@ static void Q9_second_shutdown_releases_all_drains(void **state)
 
 /* What a drain listed. */
 struct listing {
-	wq *q;
+	wq_queue *q;
 	int n;
 	int stop_after;
 	char keys[8][8];
@@ -310,7 +310,7 @@ static void listed(const struct listing *l, const char *key, unsigned bits, int6
 static void Q9_what_was_left_is_listed_with_its_age(void **state)
 {
 	struct fixture *f = *state;
-	wq *q = f->q;
+	wq_queue *q = f->q;
 	struct listing l = {.q = q};
 	wq_drain_options o = {.left = list_key, .ctx = &l};
 	wq_report r;
@@ -363,7 +363,7 @@ static int64_t listing_drain(void *arg)
 
 static void Q9_a_released_drain_lists_too(void **state)
 {
-	wq *q = ((struct fixture *)*state)->q;
+	wq_queue *q = ((struct fixture *)*state)->q;
 	struct listing l = {.q = q};
 	struct actor a;
 
@@ -380,7 +380,7 @@ static void Q9_a_released_drain_lists_too(void **state)
 
 static void drain_with_bad_arguments_does_not_shut(void **state)
 {
-	wq *q = ((struct fixture *)*state)->q;
+	wq_queue *q = ((struct fixture *)*state)->q;
 	wq_report r;
 
 	IS(wq_drain_until(q, -1, NULL, &r), WQ_EINVAL);

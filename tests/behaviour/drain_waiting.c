@@ -1,24 +1,25 @@
 /* Stopping a queue in which keys wait: D6 and Q9 of the rules. */
 #include "../support/support.h"
+#include "../support/cancel.h"
 
 #include <poll.h>
 
 enum { Q = WQ_STATE_QUEUED, R = WQ_STATE_RUNNING, W = WQ_STATE_WAITING };
 
-static int drain(wq *q, int64_t deadline_ns, enum wq_waiting waiting, wq_report *report)
+static int drain(wq_queue *q, int64_t deadline_ns, enum wq_drain_mode waiting, wq_report *report)
 {
-	wq_drain_options o = {.waiting = waiting};
+	wq_drain_options o = {.mode = waiting};
 
 	memset(report, 0xee, sizeof *report);
 	return wq_drain_until(q, deadline_ns, &o, report);
 }
 
-static void report_is(const wq_report *r, int queued, int running, int waiting, int dropped)
+static void report_is(const wq_report *r, int queued, int running, int waiting, int discarded)
 {
 	IS((int64_t)r->queued, queued);
 	IS((int64_t)r->running, running);
 	IS((int64_t)r->waiting, waiting);
-	IS((int64_t)r->dropped, dropped);
+	IS((int64_t)r->discarded, discarded);
 	for (size_t i = 0; i < LENGTH(r->reserved); i++)
 		IS((int64_t)r->reserved[i], 0);
 }
@@ -26,8 +27,8 @@ static void report_is(const wq_report *r, int queued, int running, int waiting, 
 /* A thread that drains and says what is to become of the keys that wait. */
 struct patient {
 	struct actor actor;
-	wq *q;
-	enum wq_waiting waiting;
+	wq_queue *q;
+	enum wq_drain_mode waiting;
 	int64_t deadline_ns;
 	wq_report report;
 };
@@ -39,7 +40,7 @@ static int64_t patient_main(void *arg)
 	return drain(p->q, p->deadline_ns, p->waiting, &p->report);
 }
 
-static void patient_block_until(struct patient *p, wq *q, enum wq_waiting waiting,
+static void patient_block_until(struct patient *p, wq_queue *q, enum wq_drain_mode waiting,
                                 int64_t deadline_ns)
 {
 	*p = (struct patient){.q = q, .waiting = waiting, .deadline_ns = deadline_ns};
@@ -47,7 +48,7 @@ static void patient_block_until(struct patient *p, wq *q, enum wq_waiting waitin
 	actor_blocks(&p->actor);
 }
 
-static void patient_block(struct patient *p, wq *q, enum wq_waiting waiting)
+static void patient_block(struct patient *p, wq_queue *q, enum wq_drain_mode waiting)
 {
 	patient_block_until(p, q, waiting, WQ_NEVER);
 }
@@ -75,7 +76,7 @@ static int list_key(void *ctx, const wq_key_info *info)
 /* a waits, b never comes due, c is held with a copy, d queued with a reminder, e due, f a reminder. */
 static void set_up(struct fixture *f, wq_item *held)
 {
-	wq *q = f->q;
+	wq_queue *q = f->q;
 
 	wq_add_str(q, "c");
 	get_is(q, held, "c");
@@ -84,8 +85,8 @@ static void set_up(struct fixture *f, wq_item *held)
 	wq_add_after(q, "b", 1, WQ_NEVER);
 	wq_add_after(q, "c", 1, 30);
 	wq_add_str(q, "d");
-	IS(remind(q, "d", 20), WQ_WAITING);
-	IS(remind(q, "f", 35), WQ_WAITING);
+	IS(remind(q, "d", 20), WQ_DELAYED);
+	IS(remind(q, "f", 35), WQ_DELAYED);
 	wq_manual_clock_advance(f->mc, 5);
 }
 
@@ -102,7 +103,7 @@ static void D6_drop_counts_and_lists_what_is_left(void **state)
 	set_up(f, &held);
 	IS(wq_drain_until(f->q, 0, &o, &r), WQ_ETIMEDOUT);
 	report_is(&r, 2, 1, 0, 5);
-	IS(l.n, 3); /* c, d and e: what was dropped is gone */
+	IS(l.n, 3); /* c, d and e: what was discarded is gone */
 	IS(l.state['c' - 'a'], R);
 	IS(l.state['d' - 'a'], Q);
 	IS(l.state['e' - 'a'], Q);
@@ -125,12 +126,12 @@ static void D6_shutdown_drops_and_a_drain_tells(void **state)
 	set_up(f, &held);
 	IS(wq_shutdown(f->q), WQ_OK);
 	IS(count_keys(f->q), 3);
-	IS(drain(f->q, 0, WQ_WAITING_WAIT, &r), WQ_ETIMEDOUT); /* too late to say so */
+	IS(drain(f->q, 0, WQ_DRAIN_WAIT, &r), WQ_ETIMEDOUT); /* too late to say so */
 	report_is(&r, 2, 1, 0, 5);
 	IS(wq_shutdown(f->q), WQ_OK);
 	IS(wq_done(f->q, &held), WQ_OK);
 	line_is(f->q, "de");
-	IS(drain(f->q, 0, WQ_WAITING_DROP, &r), WQ_OK);
+	IS(drain(f->q, 0, WQ_DRAIN_LEAVE, &r), WQ_OK);
 	report_is(&r, 0, 0, 0, 5);
 	check_whole(f->q, 0, 0);
 }
@@ -142,7 +143,7 @@ static void D6_drop_of_many(void **state)
 
 	for (uint32_t i = 0; i < 5000; i++)
 		wq_add_after(f->q, &i, sizeof i, i % 3 ? 1000 + i * WQ_SECOND : WQ_NEVER);
-	IS(drain(f->q, 0, WQ_WAITING_DROP, &r), WQ_OK);
+	IS(drain(f->q, 0, WQ_DRAIN_LEAVE, &r), WQ_OK);
 	report_is(&r, 0, 0, 0, 5000);
 	IS(count_keys(f->q), 0);
 	IS(wq_next_deadline(f->q), WQ_NEVER);
@@ -158,12 +159,12 @@ static void D6_run_queues_all_in_the_order_of_their_times(void **state)
 
 	set_up(f, &held);
 	wq_add_after(f->q, "g", 1, 30); /* as f, but called later */
-	IS(drain(f->q, 0, WQ_WAITING_RUN, &r), WQ_ETIMEDOUT);
+	IS(drain(f->q, 0, WQ_DRAIN_RUN, &r), WQ_ETIMEDOUT);
 	report_is(&r, 5, 1, 0, 1); /* b is never due */
 	IS((int64_t)r.dirty, 1);
 	IS(wq_done(f->q, &held), WQ_QUEUED);
 	line_is(f->q, "defgac"); /* d's reminder merged with it */
-	IS(drain(f->q, 0, WQ_WAITING_RUN, &r), WQ_OK);
+	IS(drain(f->q, 0, WQ_DRAIN_RUN, &r), WQ_OK);
 	report_is(&r, 0, 0, 0, 1);
 	wq_manual_clock_advance(f->mc, WQ_HOUR);
 	check_whole(f->q, 0, 0);
@@ -171,7 +172,7 @@ static void D6_run_queues_all_in_the_order_of_their_times(void **state)
 
 static void D6_run_wakes_gets(void **state)
 {
-	wq *q = ((struct fixture *)*state)->q;
+	wq_queue *q = ((struct fixture *)*state)->q;
 	struct getter g[3];
 	struct patient p;
 
@@ -179,7 +180,7 @@ static void D6_run_wakes_gets(void **state)
 	wq_add_after(q, "b", 1, WQ_HOUR);
 	for (size_t i = 0; i < LENGTH(g); i++)
 		getter_block(&g[i], q, WQ_NEVER);
-	patient_block(&p, q, WQ_WAITING_RUN);
+	patient_block(&p, q, WQ_DRAIN_RUN);
 
 	int got = 0;
 
@@ -215,7 +216,7 @@ static void D6_run_of_many_keeps_the_order(void **state)
 
 		wq_add_after(f->q, &key, sizeof key, WQ_SECOND + key * WQ_MILLISECOND);
 	}
-	IS(drain(f->q, 0, WQ_WAITING_RUN, &r), WQ_ETIMEDOUT);
+	IS(drain(f->q, 0, WQ_DRAIN_RUN, &r), WQ_ETIMEDOUT);
 	report_is(&r, 5000, 0, 0, 0);
 	for (uint32_t i = 0; i < 5000; i++) {
 		uint32_t key;
@@ -233,13 +234,13 @@ static void D6_run_of_many_keeps_the_order(void **state)
 static void D6_wait_hands_out_each_when_it_is_due(void **state)
 {
 	struct fixture *f = *state;
-	wq *q = f->q;
+	wq_queue *q = f->q;
 	struct patient p;
 	struct getter g;
 	wq_item held, it;
 
 	set_up(f, &held); /* due yet: d 20, c 30, f 35, a 40; b never */
-	patient_block(&p, q, WQ_WAITING_WAIT);
+	patient_block(&p, q, WQ_DRAIN_WAIT);
 	IS(wq_shutting_down(q), 1);
 	IS(wq_add_str(q, "x"), WQ_ESHUTDOWN);
 	IS(wq_add_after(q, "a", 1, 1), WQ_ESHUTDOWN);
@@ -252,7 +253,7 @@ static void D6_wait_hands_out_each_when_it_is_due(void **state)
 	IS(getter_join(&g), WQ_OK);
 	IS(*(const char *)g.item.key, 'd');
 	IS(wq_done(q, &g.item), WQ_OK);
-	IS(wq_done(q, &held), WQ_WAITING);
+	IS(wq_done(q, &held), WQ_DELAYED);
 	getter_block(&g, q, START_NS + 25); /* a deadline of its own counts as ever */
 	wq_manual_clock_set(f->mc, START_NS + 25);
 	IS(getter_join(&g), WQ_ETIMEDOUT);
@@ -277,17 +278,17 @@ static void D6_wait_hands_out_each_when_it_is_due(void **state)
 
 static void D6_wait_for_nothing_returns_at_once(void **state)
 {
-	wq *q = ((struct fixture *)*state)->q;
+	wq_queue *q = ((struct fixture *)*state)->q;
 	wq_report r;
 	wq_item it;
 
 	wq_add_after(q, "a", 1, WQ_NEVER);
-	IS(remind(q, "b", WQ_NEVER), WQ_WAITING);
-	IS(drain(q, WQ_NEVER, WQ_WAITING_WAIT, &r), WQ_OK);
+	IS(remind(q, "b", WQ_NEVER), WQ_DELAYED);
+	IS(drain(q, WQ_NEVER, WQ_DRAIN_WAIT, &r), WQ_OK);
 	report_is(&r, 0, 0, 2, 0);
 	IS(wq_try_get(q, &it), WQ_ESHUTDOWN);
 	IS(wq_shutdown(q), WQ_OK); /* drops them after all */
-	IS(drain(q, 0, WQ_WAITING_WAIT, &r), WQ_OK);
+	IS(drain(q, 0, WQ_DRAIN_WAIT, &r), WQ_OK);
 	report_is(&r, 0, 0, 0, 2);
 	check_whole(q, 0, 0);
 }
@@ -296,7 +297,7 @@ static void D6_wait_times_out_and_lists_what_waits(void **state)
 {
 	struct fixture *f = *state;
 	struct listing l = {.n = 0};
-	wq_drain_options o = {.left = list_key, .ctx = &l, .waiting = WQ_WAITING_WAIT};
+	wq_drain_options o = {.left = list_key, .ctx = &l, .mode = WQ_DRAIN_WAIT};
 	wq_report r;
 	wq_item held;
 
@@ -313,11 +314,11 @@ static void D6_wait_times_out_and_lists_what_waits(void **state)
 	IS(l.due_ns['d' - 'a'], START_NS + 20);
 	IS(l.state['f' - 'a'], W);
 	/* what was left can still be got, when it is due */
-	IS(wq_done(f->q, &held), WQ_WAITING);
+	IS(wq_done(f->q, &held), WQ_DELAYED);
 	line_is(f->q, "de");
 	wq_manual_clock_advance(f->mc, WQ_HOUR);
 	line_is(f->q, "dcfa");
-	IS(drain(f->q, 0, WQ_WAITING_DROP, &r), WQ_OK);
+	IS(drain(f->q, 0, WQ_DRAIN_LEAVE, &r), WQ_OK);
 	report_is(&r, 0, 0, 1, 0);
 }
 
@@ -329,7 +330,7 @@ static void D6_wait_times_out_and_counts_what_is_due(void **state)
 
 	wq_add_after(f->q, "a", 1, 10);
 	wq_add_after(f->q, "b", 1, 30);
-	patient_block_until(&p, f->q, WQ_WAITING_WAIT, START_NS + 20);
+	patient_block_until(&p, f->q, WQ_DRAIN_WAIT, START_NS + 20);
 	wq_manual_clock_advance(f->mc, 20);
 	IS(actor_join(&p.actor), WQ_ETIMEDOUT);
 	report_is(&p.report, 1, 0, 1, 0);
@@ -346,14 +347,14 @@ static void D6_wait_ends_with_the_last_waiting_key(void **state)
 
 		fixture_open(&f, NULL);
 		if (way == 1 || way == 3)
-			IS(remind(f.q, "k", 50), WQ_WAITING);
+			IS(remind(f.q, "k", 50), WQ_DELAYED);
 		else
-			IS(wq_add_after(f.q, "k", 1, 50), WQ_WAITING);
+			IS(wq_add_after(f.q, "k", 1, 50), WQ_DELAYED);
 		getter_block(&g, f.q, WQ_NEVER);
-		patient_block(&p, f.q, WQ_WAITING_WAIT);
+		patient_block(&p, f.q, WQ_DRAIN_WAIT);
 		actor_blocks(&g.actor);
 		if (way < 2)
-			IS(wq_cancel(f.q, "k", 1), W);
+			IS(cancel_key(f.q, "k", 1), W);
 		else if (way < 4)
 			IS(wq_reschedule(f.q, "k", 1, WQ_NEVER), WQ_MOVED);
 		else
@@ -373,7 +374,7 @@ static void D6_wait_follows_a_reschedule(void **state)
 
 	wq_add_after(f->q, "k", 1, WQ_HOUR);
 	getter_block(&g, f->q, WQ_NEVER);
-	patient_block(&p, f->q, WQ_WAITING_WAIT);
+	patient_block(&p, f->q, WQ_DRAIN_WAIT);
 	IS(wq_reschedule(f->q, "k", 1, START_NS + 10), WQ_MOVED); /* it is no add */
 	wq_manual_clock_advance(f->mc, 10);
 	IS(getter_join(&g), WQ_OK);
@@ -390,21 +391,21 @@ static void D6_a_drain_that_has_ended_is_over(void **state)
 	wq_report r;
 	wq_item it;
 
-	IS(wq_add_at(f->q, "k", 1, WQ_NEVER), WQ_WAITING);
-	IS(remind(f->q, "r", 50), WQ_WAITING);
-	IS(drain(f->q, 0, WQ_WAITING_WAIT, &r), WQ_ETIMEDOUT);
+	IS(wq_add_at(f->q, "k", 1, WQ_NEVER), WQ_DELAYED);
+	IS(remind(f->q, "r", 50), WQ_DELAYED);
+	IS(drain(f->q, 0, WQ_DRAIN_WAIT, &r), WQ_ETIMEDOUT);
 	/* It waits for "r" yet. */
 	IS(wq_reschedule(f->q, "k", 1, START_NS + 50), WQ_MOVED);
 	IS(wq_reschedule(f->q, "k", 1, WQ_NEVER), WQ_MOVED);
 	IS(wq_reschedule(f->q, "r", 1, WQ_NEVER), WQ_MOVED);
-	IS(drain(f->q, 0, WQ_WAITING_WAIT, &r), WQ_OK);
+	IS(drain(f->q, 0, WQ_DRAIN_WAIT, &r), WQ_OK);
 	report_is(&r, 0, 0, 2, 0);
 	IS(wq_get_until(f->q, &it, WQ_NOWAIT), WQ_ESHUTDOWN);
 	IS(wq_reschedule(f->q, "k", 1, START_NS), WQ_ESHUTDOWN);
 	IS(wq_reschedule(f->q, "r", 1, WQ_NEVER), WQ_ESHUTDOWN);
 	IS(wq_reschedule(f->q, "none", 4, START_NS), WQ_ENOTFOUND);
 	IS(wq_len(f->q), 0);
-	IS(drain(f->q, 0, WQ_WAITING_WAIT, &r), WQ_OK);
+	IS(drain(f->q, 0, WQ_DRAIN_WAIT, &r), WQ_OK);
 	report_is(&r, 0, 0, 2, 0);
 }
 
@@ -413,8 +414,8 @@ static void D6_a_drain_that_has_ended_is_over(void **state)
 static void Q9_the_first_drain_decides(void **state)
 {
 	(void)state;
-	for (enum wq_waiting first = WQ_WAITING_DROP; first <= WQ_WAITING_WAIT; first++)
-		for (enum wq_waiting second = WQ_WAITING_DROP; second <= WQ_WAITING_WAIT;
+	for (enum wq_drain_mode first = WQ_DRAIN_LEAVE; first <= WQ_DRAIN_WAIT; first++)
+		for (enum wq_drain_mode second = WQ_DRAIN_LEAVE; second <= WQ_DRAIN_WAIT;
 		     second++) {
 			struct fixture f;
 			wq_report r[2];
@@ -425,10 +426,10 @@ static void Q9_the_first_drain_decides(void **state)
 			IS(drain(f.q, 0, first, &r[0]), WQ_ETIMEDOUT);
 			IS(drain(f.q, 0, second, &r[1]), WQ_ETIMEDOUT);
 			for (int i = 0; i < 2; i++)
-				report_is(&r[i], first == WQ_WAITING_RUN ? 2 : 1, 0,
-				          first == WQ_WAITING_WAIT, first == WQ_WAITING_DROP);
+				report_is(&r[i], first == WQ_DRAIN_RUN ? 2 : 1, 0,
+				          first == WQ_DRAIN_WAIT, first == WQ_DRAIN_LEAVE);
 			wq_manual_clock_advance(f.mc, 10);
-			line_is(f.q, first == WQ_WAITING_DROP ? "a" : "ab");
+			line_is(f.q, first == WQ_DRAIN_LEAVE ? "a" : "ab");
 			IS(drain(f.q, 0, second, &r[1]), WQ_OK);
 			fixture_close(&f, 0);
 		}
@@ -441,7 +442,7 @@ static void Q9_many_patient_drains_all_return(void **state)
 
 	wq_add_after(f->q, "k", 1, 10);
 	for (size_t i = 0; i < LENGTH(p); i++)
-		patient_block(&p[i], f->q, i ? WQ_WAITING_DROP : WQ_WAITING_WAIT);
+		patient_block(&p[i], f->q, i ? WQ_DRAIN_LEAVE : WQ_DRAIN_WAIT);
 	wq_manual_clock_advance(f->mc, 10);
 	line_is(f->q, "k");
 	for (size_t i = 0; i < LENGTH(p); i++) {
@@ -458,13 +459,13 @@ static void Q8_shutdown_after_a_patient_drain_drops(void **state)
 	wq_item held;
 
 	set_up(f, &held);
-	patient_block(&p, f->q, WQ_WAITING_WAIT);
+	patient_block(&p, f->q, WQ_DRAIN_WAIT);
 	IS(wq_shutdown(f->q), WQ_OK);
 	IS(actor_join(&p.actor), WQ_EINTERRUPTED);
 	report_is(&p.report, 2, 1, 0, 5);
 	IS(wq_done(f->q, &held), WQ_OK);
 	line_is(f->q, "de");
-	IS(drain(f->q, WQ_NEVER, WQ_WAITING_WAIT, &r), WQ_OK);
+	IS(drain(f->q, WQ_NEVER, WQ_DRAIN_WAIT, &r), WQ_OK);
 	report_is(&r, 0, 0, 0, 5);
 	check_whole(f->q, 0, 0);
 }
@@ -485,15 +486,15 @@ static void D6_fd_is_readable_when_a_patient_drain_has_ended(void **state)
 		get_is(f.q, &it, "a");
 		wq_add_after(f.q, "k", 1, 10);
 		if (way == 0)
-			IS(wq_cancel(f.q, "k", 1), W);
-		IS(drain(f.q, 0, WQ_WAITING_WAIT, &r), WQ_ETIMEDOUT);
+			IS(cancel_key(f.q, "k", 1), W);
+		IS(drain(f.q, 0, WQ_DRAIN_WAIT, &r), WQ_ETIMEDOUT);
 
 		wq_item none;
 
 		IS(wq_try_get(f.q, &none), WQ_EAGAIN);
 		IS(wq_done(f.q, &it), WQ_OK);
 		if (way == 1)
-			IS(wq_cancel(f.q, "k", 1), W);
+			IS(cancel_key(f.q, "k", 1), W);
 		if (way == 2)
 			IS(wq_shutdown(f.q), WQ_OK);
 		IS(poll(&p, 1, 0), 1);
@@ -504,11 +505,11 @@ static void D6_fd_is_readable_when_a_patient_drain_has_ended(void **state)
 
 static void bad_arguments_do_not_shut(void **state)
 {
-	wq *q = ((struct fixture *)*state)->q;
+	wq_queue *q = ((struct fixture *)*state)->q;
 	wq_report r;
 	wq_drain_options o = {.reserved0 = 1};
 
-	IS(drain(q, 0, (enum wq_waiting)3, &r), WQ_EINVAL);
+	IS(drain(q, 0, (enum wq_drain_mode)3, &r), WQ_EINVAL);
 	IS(wq_drain_until(q, 0, &o, &r), WQ_EINVAL);
 	IS(wq_shutting_down(q), 0);
 	check_whole(q, 0, 0);

@@ -4,6 +4,7 @@
  * argument never gets so far.
  */
 #include "../support/support.h"
+#include "../support/cancel.h"
 
 /* What the last call was, and what the next one will answer. */
 static struct record {
@@ -14,7 +15,7 @@ static struct record {
 	size_t n1, n2, n3;
 	int64_t time_ns;
 	int64_t answer;
-	wq *opened_for;
+	wq_queue *opened_for;
 	wq_options options;
 	wq_clock clock;
 	wq_allocator allocator;
@@ -41,7 +42,7 @@ static int64_t note(const char *what, void *state, const void *p1, const void *p
 	return rec.answer;
 }
 
-static int e_open(wq *q, const wq_options *options, void **state)
+static int e_open(wq_queue *q, const wq_options *options, void **state)
 {
 	rec.opened_for = q;
 	rec.options = *options;
@@ -74,9 +75,9 @@ static int e_reschedule(void *s, const void *key, size_t len, int64_t due_ns)
 	return (int)note("reschedule", s, key, NULL, len, 0, 0, due_ns);
 }
 
-static int e_cancel(void *s, const void *key, size_t len, int64_t deadline_ns)
+static int e_cancel(void *s, const void *key, size_t len, int64_t deadline_ns, unsigned *was)
 {
-	return (int)note("cancel", s, key, NULL, len, 0, 0, deadline_ns);
+	return (int)note("cancel", s, key, was, len, 0, 0, deadline_ns);
 }
 
 static int64_t e_next_deadline(void *s)
@@ -94,9 +95,9 @@ static int e_get(void *s, wq_item *item, int64_t deadline_ns)
 	return (int)note("get", s, item, NULL, 0, 0, 0, deadline_ns);
 }
 
-static int e_get_many(void *s, wq_item *items, size_t size, size_t max, int64_t deadline_ns)
+static int e_get_many(void *s, wq_item *items, size_t max, int64_t deadline_ns)
 {
-	return (int)note("get_many", s, items, NULL, size, 0, max, deadline_ns);
+	return (int)note("get_many", s, items, NULL, 0, 0, max, deadline_ns);
 }
 
 static int e_interrupt(void *s, int n)
@@ -109,9 +110,9 @@ static int e_done(void *s, const wq_item *item)
 	return (int)note("done", s, item, NULL, 0, 0, 0, 0);
 }
 
-static int e_done_many(void *s, const wq_item *items, size_t size, size_t n, int *outcomes)
+static int e_done_many(void *s, const wq_item *items, size_t n, int *outcomes)
 {
-	return (int)note("done_many", s, items, outcomes, size, n, 0, 0);
+	return (int)note("done_many", s, items, outcomes, 0, n, 0, 0);
 }
 
 static int e_next(void *s, wq_item *item, int64_t deadline_ns)
@@ -119,10 +120,10 @@ static int e_next(void *s, wq_item *item, int64_t deadline_ns)
 	return (int)note("next", s, item, NULL, 0, 0, 0, deadline_ns);
 }
 
-static int e_next_many(void *s, wq_item *items, size_t size, size_t n, size_t max,
+static int e_next_many(void *s, wq_item *items, size_t n, size_t max,
                        int64_t deadline_ns)
 {
-	return (int)note("next_many", s, items, NULL, size, n, max, deadline_ns);
+	return (int)note("next_many", s, items, NULL, 0, n, max, deadline_ns);
 }
 
 static int e_requeue(void *s, const wq_item *item, enum wq_where where)
@@ -200,9 +201,9 @@ static int e_set_failures(void *s, const void *key, size_t len, uint32_t failure
 	return (int)note("set_failures", s, key, NULL, len, failures, 0, 0);
 }
 
-static int64_t e_num_requeues(void *s, const wq_item *item, const void *key, size_t len)
+static int64_t e_failures(void *s, const wq_item *item, const void *key, size_t len)
 {
-	return note("num_requeues", s, item, key, len, 0, 0, 0);
+	return note("failures", s, item, key, len, 0, 0, 0);
 }
 
 /* The item is a copy: it is looked at, and renewed or filled as the contract says. */
@@ -262,7 +263,7 @@ static const wq_engine recorder = {
     .fd = e_fd,
     .clock_changed = e_clock_changed,
     .forget = e_forget,
-    .num_requeues = e_num_requeues,
+    .failures = e_failures,
     .set_failures = e_set_failures,
     .turn = e_turn,
     .gate_change = e_gate_change,
@@ -276,9 +277,9 @@ static int64_t fixed_now(void *ctx)
 
 static const wq_clock fixed = {.now = fixed_now};
 
-static wq *open_recorder(void)
+static wq_queue *open_recorder(void)
 {
-	wq *q = NULL;
+	wq_queue *q = NULL;
 
 	memset(&rec, 0, sizeof rec);
 	IS(wq_new(&q, &(wq_options){.engine = &recorder,
@@ -291,7 +292,7 @@ static wq *open_recorder(void)
 	return q;
 }
 
-static void close_recorder(wq *q)
+static void close_recorder(wq_queue *q)
 {
 	rec.answer = 0;
 	IS(wq_free(q), 0);
@@ -320,7 +321,7 @@ static int ignore(void *ctx, const wq_key_info *info)
 
 static void options_arrive_complete(void **state)
 {
-	wq *q = open_recorder();
+	wq_queue *q = open_recorder();
 
 	(void)state;
 	IS(rec.calls, 1);
@@ -346,7 +347,7 @@ static void options_arrive_complete(void **state)
 
 static void every_call_goes_through(void **state)
 {
-	wq *q = open_recorder();
+	wq_queue *q = open_recorder();
 	wq_item it[3];
 	wq_key keys[2] = {{"a", 1}, {"b", 1}};
 	int outcomes[3];
@@ -381,27 +382,24 @@ static void every_call_goes_through(void **state)
 	assert_true(rec.time_ns >= 0 && rec.time_ns <= START_NS);
 	REACHES(wq_try_get(q, it), "get");
 	IS(rec.time_ns, WQ_NOWAIT);
-	REACHES(wq_get_many(q, it, sizeof it[0], 3, 99), "get_many");
+	REACHES(wq_get_many_until(q, it, 3, 99), "get_many");
 	assert_ptr_equal(rec.p1, it);
-	IS((int64_t)rec.n1, sizeof it[0]);
 	IS((int64_t)rec.n3, 3);
 	IS(rec.time_ns, 99);
 	REACHES(wq_interrupt(q, 6), "interrupt");
 	IS((int64_t)rec.n1, 6);
 	REACHES(wq_done(q, it), "done");
 	assert_ptr_equal(rec.p1, it);
-	REACHES(wq_done_many(q, it, sizeof it[0], 3, outcomes), "done_many");
+	REACHES(wq_done_many(q, it, 3, outcomes), "done_many");
 	assert_ptr_equal(rec.p1, it);
 	assert_ptr_equal(rec.p2, outcomes);
-	IS((int64_t)rec.n1, sizeof it[0]);
 	IS((int64_t)rec.n2, 3);
 	REACHES(wq_next(q, it), "next");
 	IS(rec.time_ns, WQ_NEVER);
 	REACHES(wq_next_until(q, it, 44), "next");
 	assert_ptr_equal(rec.p1, it);
 	IS(rec.time_ns, 44);
-	REACHES(wq_next_many(q, it, sizeof it[0], 2, 3, 55), "next_many");
-	IS((int64_t)rec.n1, sizeof it[0]);
+	REACHES(wq_next_many_until(q, it, 2, 3, 55), "next_many");
 	IS((int64_t)rec.n2, 2);
 	IS((int64_t)rec.n3, 3);
 	IS(rec.time_ns, 55);
@@ -427,7 +425,7 @@ static void every_call_goes_through(void **state)
 	assert_ptr_equal(rec.p1, &drain);
 	assert_ptr_equal(rec.p2, &report);
 	IS(rec.time_ns, 5);
-	REACHES(wq_drain_for(q, 5, &report), "drain");
+	REACHES(wq_drain_for(q, 5, NULL, &report), "drain");
 	assert_null(rec.p1);
 	IS(rec.time_ns, START_NS + 5);
 	REACHES(wq_len(q), "len");
@@ -442,7 +440,7 @@ static void every_call_goes_through(void **state)
 
 static void calls_on_time_and_limits_go_through(void **state)
 {
-	wq *q = open_recorder();
+	wq_queue *q = open_recorder();
 	wq_add_options o = {.at_ns = 8, .policy = WQ_MAX};
 	wq_item it = {.token = 1};
 
@@ -468,9 +466,9 @@ static void calls_on_time_and_limits_go_through(void **state)
 	assert_memory_equal(&rec.add, &o, sizeof o);
 	REACHES(wq_reschedule(q, "abc", 3, 4), "reschedule");
 	IS(rec.time_ns, 4);
-	REACHES(wq_cancel(q, "abc", 3), "cancel");
+	REACHES(cancel_key(q, "abc", 3), "cancel");
 	IS(rec.time_ns, WQ_NOWAIT);
-	REACHES(wq_cancel_sync_until(q, "abc", 3, 4), "cancel");
+	REACHES(cancel_key_until(q, "abc", 3, 4), "cancel");
 	IS(rec.time_ns, 4);
 	REACHES(wq_next_deadline(q), "next_deadline");
 	REACHES(wq_forget(q, "abc", 3), "forget");
@@ -479,10 +477,10 @@ static void calls_on_time_and_limits_go_through(void **state)
 	IS((int64_t)rec.n1, 3);
 	REACHES(wq_forget_item(q, &it), "forget");
 	assert_ptr_equal(rec.p1, &it);
-	REACHES(wq_num_requeues(q, "abc", 3), "num_requeues");
+	REACHES(wq_failures(q, "abc", 3), "failures");
 	assert_null(rec.p1);
 	assert_memory_equal(rec.p2, "abc", 3);
-	REACHES(wq_num_requeues_item(q, &it), "num_requeues");
+	REACHES(wq_failures_item(q, &it), "failures");
 	assert_ptr_equal(rec.p1, &it);
 	REACHES(wq_set_failures(q, "abc", 3, 7), "set_failures");
 	assert_memory_equal(rec.p1, "abc", 3);
@@ -501,9 +499,9 @@ static void note_letter(void *ctx, const wq_item *item)
 	r->letters[n] = *(const char *)item->key;
 }
 
-static wq *open_turns(void)
+static wq_queue *open_turns(void)
 {
-	wq *q = NULL;
+	wq_queue *q = NULL;
 
 	memset(&rec, 0, sizeof rec);
 	IS(wq_new(&q, &(wq_options){.engine = &recorder,
@@ -520,9 +518,9 @@ static wq *open_turns(void)
 /* wq_settle(), wq_retry(): a turn without a Get. */
 static void a_turn_that_settles(void **state)
 {
-	static const int answers[] = {WQ_OK,   WQ_QUEUED, WQ_WAITING,     WQ_CANCELLED,
+	static const int answers[] = {WQ_OK,   WQ_QUEUED, WQ_DELAYED,     WQ_CANCELLED,
 	                              WQ_LEFT, WQ_ESTALE, WQ_EOTHERQUEUE, WQ_EIO};
-	wq *q = open_turns();
+	wq_queue *q = open_turns();
 	wq_item it = {.key = "k", .len = 1, .token = 42}, before = it;
 
 	(void)state;
@@ -549,58 +547,58 @@ static void a_turn_that_settles(void **state)
 	close_recorder(q);
 }
 
-/* wq_settle_next(): the same with one. */
+/* wq_settle_next_until(): the same with one. */
 static void a_turn_that_gets(void **state)
 {
-	wq *q = open_turns();
+	wq_queue *q = open_turns();
 	wq_item it = {.key = "k", .len = 1, .token = 42}, before = it;
 	int settled = 77;
 
 	(void)state;
 	rec.settled = WQ_ESTALE;
-	IS(wq_settle_next(q, &it, 17, 5, &settled), WQ_ESTALE);
+	IS(wq_settle_next_until(q, &it, 17, 5, &settled), WQ_ESTALE);
 	IS(settled, 77);
-	rec.settled = WQ_WAITING;
+	rec.settled = WQ_DELAYED;
 	rec.answer = WQ_ETIMEDOUT;
-	IS(wq_settle_next(q, &it, 17, 5, &settled), WQ_ETIMEDOUT);
+	IS(wq_settle_next_until(q, &it, 17, 5, &settled), WQ_ETIMEDOUT);
 	IS(rec.turn.steps, WQ_TURN_SETTLE | WQ_TURN_GET);
 	IS(rec.turn.deadline_ns, 5);
-	IS(settled, WQ_WAITING);
+	IS(settled, WQ_DELAYED);
 	assert_memory_equal(&it, &before, sizeof it);
 	rec.settled = WQ_DEAD;
-	IS(wq_settle_next(q, &it, WQ_RETRY, WQ_NOWAIT, &settled), WQ_ETIMEDOUT);
+	IS(wq_settle_next_until(q, &it, WQ_RETRY, WQ_NOWAIT, &settled), WQ_ETIMEDOUT);
 	IS(rec.turn.steps, WQ_TURN_BURY | WQ_TURN_GET);
 	IS(rec.turn.deadline_ns, WQ_NOWAIT);
 	IS(settled, WQ_DEAD);
 	assert_string_equal(rec.letters, "k");
 	assert_memory_equal(&it, &before, sizeof it);
 	rec.answer = WQ_OK;
-	IS(wq_settle_next(q, &it, WQ_RETRY, 5, NULL), WQ_OK);
+	IS(wq_settle_next_until(q, &it, WQ_RETRY, 5, NULL), WQ_OK);
 	assert_string_equal(rec.letters, "kk");
 	IS((int64_t)it.token, 99);
 	rec.settled = WQ_OK;
-	IS(wq_settle_next(q, &it, WQ_DONE, 5, &settled), WQ_OK);
+	IS(wq_settle_next_until(q, &it, WQ_DONE, 5, &settled), WQ_OK);
 	IS(settled, WQ_OK);
 	close_recorder(q);
 }
 
 static void answers_of_64_bits_come_back_whole(void **state)
 {
-	wq *q = open_recorder();
+	wq_queue *q = open_recorder();
 
 	(void)state;
 	rec.answer = INT64_C(0x123456789ab);
 	IS(wq_len(q), INT64_C(0x123456789ab));
 	IS(wq_walk(q, ignore, NULL), INT64_C(0x123456789ab));
 	IS(wq_next_deadline(q), INT64_C(0x123456789ab));
-	IS(wq_num_requeues(q, "a", 1), INT64_C(0x123456789ab));
+	IS(wq_failures(q, "a", 1), INT64_C(0x123456789ab));
 	IS(wq_now(q), START_NS);
 	close_recorder(q);
 }
 
 static void bad_arguments_do_not_arrive(void **state)
 {
-	wq *q = open_recorder();
+	wq_queue *q = open_recorder();
 	wq_item it, bad;
 	int calls = rec.calls;
 
@@ -616,15 +614,14 @@ static void bad_arguments_do_not_arrive(void **state)
 	IS(wq_get_until(q, &it, -2), WQ_EINVAL);
 	IS(wq_get_for(q, NULL, 1), WQ_EINVAL);
 	IS(wq_try_get(q, NULL), WQ_EINVAL);
-	IS(wq_get_many(q, &it, sizeof it, 0, 0), WQ_EINVAL);
-	IS(wq_get_many(q, &it, sizeof it - 8, 1, 0), WQ_EINVAL);
+	IS(wq_get_many_until(q, &it, 0, 0), WQ_EINVAL);
 	IS(wq_interrupt(q, -1), WQ_EINVAL);
 	IS(wq_done(q, NULL), WQ_EINVAL);
 	IS(wq_done(q, &bad), WQ_EINVAL);
-	IS(wq_done_many(q, NULL, sizeof it, 1, NULL), WQ_EINVAL);
+	IS(wq_done_many(q, NULL, 1, NULL), WQ_EINVAL);
 	IS(wq_next(q, &bad), WQ_EINVAL);
 	IS(wq_next_until(q, &it, -2), WQ_EINVAL);
-	IS(wq_next_many(q, &it, sizeof it, 2, 1, 0), WQ_EINVAL);
+	IS(wq_next_many_until(q, &it, 2, 1, 0), WQ_EINVAL);
 	IS(wq_requeue(q, &bad, WQ_HEAD), WQ_EINVAL);
 	IS(wq_requeue(q, &it, (enum wq_where)3), WQ_EINVAL);
 	IS(wq_extend(q, &it, 0), WQ_EINVAL);
@@ -634,13 +631,13 @@ static void bad_arguments_do_not_arrive(void **state)
 	IS(wq_forget(q, NULL, 1), WQ_EINVAL);
 	IS(wq_forget(q, "a", SIZE_MAX), WQ_ETOOLONG);
 	IS(wq_forget_item(q, &bad), WQ_EINVAL);
-	IS(wq_num_requeues(q, NULL, 1), WQ_EINVAL);
-	IS(wq_num_requeues_item(q, NULL), WQ_EINVAL);
+	IS(wq_failures(q, NULL, 1), WQ_EINVAL);
+	IS(wq_failures_item(q, NULL), WQ_EINVAL);
 	IS(wq_set_failures(q, "a", 1, 0), WQ_EINVAL);
 	IS(wq_retry(q, &bad), WQ_EINVAL);
 	IS(wq_settle(q, NULL, WQ_DONE), WQ_EINVAL);
-	IS(wq_settle_next(q, &bad, WQ_DONE, 0, NULL), WQ_EINVAL);
-	IS(wq_settle_next(q, &it, WQ_DONE, -2, NULL), WQ_EINVAL);
+	IS(wq_settle_next_until(q, &bad, WQ_DONE, 0, NULL), WQ_EINVAL);
+	IS(wq_settle_next_until(q, &it, WQ_DONE, -2, NULL), WQ_EINVAL);
 	IS(wq_wait_idle_until(q, -1), WQ_EINVAL);
 	IS(wq_wait_key_until(q, NULL, 1, 0), WQ_EINVAL);
 	IS(wq_wait_key_for(q, "a", SIZE_MAX, 0), WQ_ETOOLONG);
@@ -655,7 +652,7 @@ static void bad_arguments_do_not_arrive(void **state)
 static void an_engine_that_does_not_open(void **state)
 {
 	struct memory mem;
-	wq *q = NULL;
+	wq_queue *q = NULL;
 
 	(void)state;
 	memory_init(&mem);
@@ -672,7 +669,7 @@ static void an_engine_that_does_not_open(void **state)
 static void an_engine_that_does_not_close(void **state)
 {
 	struct memory mem;
-	wq *q = NULL;
+	wq_queue *q = NULL;
 
 	(void)state;
 	memory_init(&mem);
@@ -691,7 +688,7 @@ static void an_engine_that_does_not_close(void **state)
 static void an_engine_of_another_version(void **state)
 {
 	wq_engine e = recorder;
-	wq *q = NULL;
+	wq_queue *q = NULL;
 
 	(void)state;
 	memset(&rec, 0, sizeof rec);

@@ -16,7 +16,7 @@ static int readable(int fd)
 
 static void fd_is_one_and_close_on_exec(void **state)
 {
-	wq *q = ((struct fixture *)*state)->q;
+	wq_queue *q = ((struct fixture *)*state)->q;
 	int fd = wq_fd(q);
 
 	assert_true(fd >= 0);
@@ -28,7 +28,7 @@ static void fd_is_one_and_close_on_exec(void **state)
 /* [FD] Readable when a key is ready, until a Get without waiting finds nothing; ... */
 static void fd_readable_when_a_key_is_ready(void **state)
 {
-	wq *q = ((struct fixture *)*state)->q;
+	wq_queue *q = ((struct fixture *)*state)->q;
 	int fd = wq_fd(q);
 	wq_item it;
 
@@ -51,7 +51,7 @@ static void fd_readable_when_a_key_is_ready(void **state)
 
 static void fd_made_late_is_readable_at_once(void **state)
 {
-	wq *q = ((struct fixture *)*state)->q;
+	wq_queue *q = ((struct fixture *)*state)->q;
 
 	wq_add_str(q, "a");
 	IS(readable(wq_fd(q)), 1);
@@ -59,7 +59,7 @@ static void fd_made_late_is_readable_at_once(void **state)
 
 static void fd_made_after_shutdown_is_readable_at_once(void **state)
 {
-	wq *q = ((struct fixture *)*state)->q;
+	wq_queue *q = ((struct fixture *)*state)->q;
 
 	wq_shutdown(q);
 	IS(readable(wq_fd(q)), 1);
@@ -68,7 +68,7 @@ static void fd_made_after_shutdown_is_readable_at_once(void **state)
 /* Every way in which a key becomes ready. */
 static void fd_readable_by_every_way(void **state)
 {
-	wq *q = ((struct fixture *)*state)->q;
+	wq_queue *q = ((struct fixture *)*state)->q;
 	int fd = wq_fd(q);
 	wq_key key = {"a", 1};
 	wq_item it, it2;
@@ -76,7 +76,7 @@ static void fd_readable_by_every_way(void **state)
 	IS(wq_add_many(q, &key, 1, NULL), 1);
 	IS(readable(fd), 1);
 	get_is(q, &it, "a");
-	IS(wq_get_many(q, &it2, sizeof it2, 1, WQ_NOWAIT), WQ_EAGAIN); /* clears it as well */
+	IS(wq_get_many_until(q, &it2, 1, WQ_NOWAIT), WQ_EAGAIN); /* clears it as well */
 	IS(readable(fd), 0);
 	wq_add_str(q, "a");
 	IS(readable(fd), 0); /* held: not ready */
@@ -92,7 +92,7 @@ static void fd_readable_by_every_way(void **state)
 	get_is(q, &it, "a");
 	IS(wq_try_get(q, &it2), WQ_EAGAIN);
 	wq_add_str(q, "a");
-	IS(wq_done_many(q, &it, sizeof it, 1, NULL), 1);
+	IS(wq_done_many(q, &it, 1, NULL), 1);
 	IS(readable(fd), 1);
 
 	/* next, without waiting, that finds nothing */
@@ -102,14 +102,14 @@ static void fd_readable_by_every_way(void **state)
 	IS(wq_add_str(q, "z"), WQ_QUEUED);
 	IS(readable(fd), 1);
 	get_is(q, &it, "z");
-	IS(wq_next_many(q, &it, sizeof it, 1, 1, WQ_NOWAIT), WQ_EAGAIN);
+	IS(wq_next_many_until(q, &it, 1, 1, WQ_NOWAIT), WQ_EAGAIN);
 	IS(readable(fd), 0);
 }
 
 /* [FD] ... and for good once the queue is shut down. */
 static void fd_readable_after_shutdown(void **state)
 {
-	wq *q = ((struct fixture *)*state)->q;
+	wq_queue *q = ((struct fixture *)*state)->q;
 	int fd = wq_fd(q);
 	wq_item it;
 
@@ -127,18 +127,18 @@ static void fd_readable_after_shutdown(void **state)
 
 static void fd_readable_after_drain(void **state)
 {
-	wq *q = ((struct fixture *)*state)->q;
+	wq_queue *q = ((struct fixture *)*state)->q;
 	int fd = wq_fd(q);
 
-	IS(wq_drain_for(q, 0, NULL), WQ_OK);
+	IS(wq_drain_for(q, 0, NULL, NULL), WQ_OK);
 	IS(readable(fd), 1);
 }
 
 /* The program of the header's example, without a thread. */
 /* A drain that waits for delayed keys, and gives up waiting itself: the queue stays in that state. */
-static void begin_patient_drain(wq *q)
+static void begin_patient_drain(wq_queue *q)
 {
-	wq_drain_options o = {.waiting = WQ_WAITING_WAIT};
+	wq_drain_options o = {.mode = WQ_DRAIN_WAIT};
 
 	IS(wq_drain_until(q, 0, &o, NULL), WQ_ETIMEDOUT);
 }
@@ -146,7 +146,7 @@ static void begin_patient_drain(wq *q)
 /* The last hold is what an event loop waits for then. */
 static void fd_readable_when_a_patient_drain_has_ended(void **state)
 {
-	wq *q = ((struct fixture *)*state)->q;
+	wq_queue *q = ((struct fixture *)*state)->q;
 	int fd = wq_fd(q);
 	wq_item it, other;
 
@@ -162,11 +162,11 @@ static void fd_readable_when_a_patient_drain_has_ended(void **state)
 
 static void fd_readable_when_a_patient_drain_is_ended(void **state)
 {
-	wq *q = ((struct fixture *)*state)->q;
+	wq_queue *q = ((struct fixture *)*state)->q;
 	int fd = wq_fd(q);
 	wq_item it;
 
-	IS(wq_add_after(q, "a", 1, 3600 * WQ_SECOND), WQ_WAITING);
+	IS(wq_add_after(q, "a", 1, 3600 * WQ_SECOND), WQ_DELAYED);
 	begin_patient_drain(q);
 	IS(wq_try_get(q, &it), WQ_EAGAIN);
 	IS(readable(fd), 0);
@@ -177,7 +177,7 @@ static void fd_readable_when_a_patient_drain_is_ended(void **state)
 
 static void fd_drives_an_event_loop(void **state)
 {
-	wq *q = ((struct fixture *)*state)->q;
+	wq_queue *q = ((struct fixture *)*state)->q;
 	struct pollfd p = {.fd = wq_fd(q), .events = POLLIN};
 	int worked = 0, rc = WQ_OK;
 
@@ -209,7 +209,7 @@ static int64_t poll_main(void *arg)
 
 static void fd_wakes_who_polls(void **state)
 {
-	wq *q = ((struct fixture *)*state)->q;
+	wq_queue *q = ((struct fixture *)*state)->q;
 	int fd = wq_fd(q);
 	struct actor a;
 
@@ -230,7 +230,7 @@ static void fd_wakes_who_polls(void **state)
 /* A waiting Get and the descriptor side by side: the Get gets the key. */
 static void fd_beside_a_blocked_get(void **state)
 {
-	wq *q = ((struct fixture *)*state)->q;
+	wq_queue *q = ((struct fixture *)*state)->q;
 	int fd = wq_fd(q);
 	struct getter g;
 	wq_item it;

@@ -7,7 +7,7 @@ static const wq_item untouched = {.token = 0x1234567, .len = 99};
 
 static void try_get_does_not_wait(void **state)
 {
-	wq *q = ((struct fixture *)*state)->q;
+	wq_queue *q = ((struct fixture *)*state)->q;
 	wq_item it = untouched;
 
 	IS(wq_try_get(q, &it), WQ_EAGAIN);
@@ -63,13 +63,13 @@ static void get_until_a_time_that_has_passed_looks_once(void **state)
 
 static void get_until_refuses_negative_times(void **state)
 {
-	wq *q = ((struct fixture *)*state)->q;
+	wq_queue *q = ((struct fixture *)*state)->q;
 	wq_item it = untouched;
 
 	wq_add_str(q, "k");
 	IS(wq_get_until(q, &it, -2), WQ_EINVAL);
 	IS(wq_get_until(q, &it, INT64_MIN), WQ_EINVAL);
-	IS(wq_get_many(q, &it, sizeof it, 1, -2), WQ_EINVAL);
+	IS(wq_get_many_until(q, &it, 1, -2), WQ_EINVAL);
 	assert_memory_equal(&it, &untouched, sizeof it);
 	check_whole(q, 1, 0);
 }
@@ -104,15 +104,15 @@ static void get_for_counts_from_now(void **state)
 
 static void get_many_takes_what_is_ready(void **state)
 {
-	wq *q = ((struct fixture *)*state)->q;
+	wq_queue *q = ((struct fixture *)*state)->q;
 	wq_item items[8];
 
-	IS(wq_get_many(q, items, sizeof items[0], 8, WQ_NOWAIT), WQ_EAGAIN);
-	IS(wq_get_many(q, items, sizeof items[0], 8, 0), WQ_ETIMEDOUT);
+	IS(wq_get_many_until(q, items, 8, WQ_NOWAIT), WQ_EAGAIN);
+	IS(wq_get_many_until(q, items, 8, 0), WQ_ETIMEDOUT);
 	for (const char *k = "abcde"; *k; k++)
 		wq_add(q, k, 1);
-	IS(wq_get_many(q, items, sizeof items[0], 2, WQ_NEVER), 2);
-	IS(wq_get_many(q, items + 2, sizeof items[0], 6, WQ_NEVER), 3); /* does not wait for 6 */
+	IS(wq_get_many_until(q, items, 2, WQ_NEVER), 2);
+	IS(wq_get_many_until(q, items + 2, 6, WQ_NEVER), 3); /* does not wait for 6 */
 	for (int i = 0; i < 5; i++) {
 		IS(*(const char *)items[i].key, 'a' + i); /* [FIFO] */
 		IS(((const char *)items[i].key)[1], 0);
@@ -123,33 +123,14 @@ static void get_many_takes_what_is_ready(void **state)
 		IS(wq_done(q, &items[i]), WQ_OK);
 	}
 	wq_shutdown(q);
-	IS(wq_get_many(q, items, sizeof items[0], 8, WQ_NEVER), WQ_ESHUTDOWN);
-}
-
-/* Items of a caller that knows more fields than this library: those are zero. */
-static void get_many_zeroes_fields_that_it_does_not_know(void **state)
-{
-	wq *q = ((struct fixture *)*state)->q;
-	struct {
-		wq_item item;
-		unsigned char later[24];
-	} items[2];
-
-	memset(items, 0xff, sizeof items);
-	wq_add_str(q, "a");
-	wq_add_str(q, "b");
-	IS(wq_get_many(q, &items[0].item, sizeof items[0], 2, WQ_NOWAIT), 2);
-	for (int i = 0; i < 2; i++)
-		for (size_t j = 0; j < sizeof items[i].later; j++)
-			IS(items[i].later[j], 0);
-	IS(wq_done_many(q, &items[0].item, sizeof items[0], 2, NULL), 2);
+	IS(wq_get_many_until(q, items, 8, WQ_NEVER), WQ_ESHUTDOWN);
 }
 
 static int64_t get_many_main(void *arg)
 {
 	struct getter *g = arg;
 
-	return wq_get_many(g->q, &g->item, sizeof g->item, 1, g->deadline_ns);
+	return wq_get_many_until(g->q, &g->item, 1, g->deadline_ns);
 }
 
 static void get_many_blocks_for_the_first(void **state)
@@ -169,40 +150,10 @@ static void get_many_blocks_for_the_first(void **state)
 	IS(wq_done(f->q, &g.item), WQ_OK);
 }
 
-/* A program built with a later, larger wq_item: elements lie item_size apart. */
-static void get_many_with_larger_items(void **state)
-{
-	wq *q = ((struct fixture *)*state)->q;
-	struct larger {
-		wq_item item;
-		uint64_t more[3];
-	} items[4];
-	int outcomes[3];
-
-	for (const char *k = "abc"; *k; k++)
-		wq_add(q, k, 1);
-	memset(items, 0, sizeof items);
-	IS(wq_get_many(q, &items[0].item, sizeof items[0], 4, WQ_NOWAIT), 3);
-	for (int i = 0; i < 3; i++)
-		IS(*(const char *)items[i].item.key, 'a' + i);
-	wq_add(q, "b", 1);
-	IS(wq_done_many(q, &items[0].item, sizeof items[0], 3, outcomes), 3);
-	IS(outcomes[0], WQ_OK);
-	IS(outcomes[1], WQ_QUEUED);
-	IS(outcomes[2], WQ_OK);
-	IS(wq_next_many(q, &items[0].item, sizeof items[0], 0, 4, WQ_NOWAIT), 1);
-	wq_add(q, "d", 1);
-	wq_add(q, "e", 1);
-	IS(wq_next_many(q, &items[0].item, sizeof items[0], 1, 4, WQ_NOWAIT), 2);
-	IS(*(const char *)items[1].item.key, 'e');
-	IS(wq_done_many(q, &items[0].item, sizeof items[0], 2, NULL), 2);
-	check_whole(q, 0, 0);
-}
-
 /* [INTR] So many blocked Gets return, and no more. */
 static void interrupt_returns_n_blocked_gets(void **state)
 {
-	wq *q = ((struct fixture *)*state)->q;
+	wq_queue *q = ((struct fixture *)*state)->q;
 	struct getter g[4];
 	int interrupted = 0;
 
@@ -239,14 +190,14 @@ static void interrupt_returns_n_blocked_gets(void **state)
 /* [INTR] What finds nobody is kept for Gets that would block, and can be taken back. */
 static void interrupt_is_kept_for_the_next_gets(void **state)
 {
-	wq *q = ((struct fixture *)*state)->q;
+	wq_queue *q = ((struct fixture *)*state)->q;
 	wq_item it = untouched;
 
 	IS(wq_interrupt(q, 2), 0);
 	IS(wq_interrupt(q, 3), 2);
 	IS(wq_get(q, &it), WQ_EINTERRUPTED);
 	IS(wq_get_for(q, &it, WQ_HOUR), WQ_EINTERRUPTED);
-	IS(wq_get_many(q, &it, sizeof it, 1, WQ_NEVER), WQ_EINTERRUPTED);
+	IS(wq_get_many_until(q, &it, 1, WQ_NEVER), WQ_EINTERRUPTED);
 	assert_memory_equal(&it, &untouched, sizeof it);
 	IS(wq_try_get(q, &it), WQ_EAGAIN); /* would not block */
 	wq_add_str(q, "k");
@@ -260,7 +211,7 @@ static void interrupt_is_kept_for_the_next_gets(void **state)
 
 static void interrupt_splits_between_blocked_and_next(void **state)
 {
-	wq *q = ((struct fixture *)*state)->q;
+	wq_queue *q = ((struct fixture *)*state)->q;
 	struct getter g;
 	wq_item it;
 
@@ -277,7 +228,7 @@ static void interrupt_splits_between_blocked_and_next(void **state)
 /* What made a blocked Get return was not kept, so it cannot be taken back. */
 static void interrupt_of_a_blocked_get_is_not_taken_back(void **state)
 {
-	wq *q = ((struct fixture *)*state)->q;
+	wq_queue *q = ((struct fixture *)*state)->q;
 
 	for (int round = 0; round < 20; round++) {
 		struct getter g;
@@ -291,7 +242,7 @@ static void interrupt_of_a_blocked_get_is_not_taken_back(void **state)
 
 static void interrupt_many_times_over(void **state)
 {
-	wq *q = ((struct fixture *)*state)->q;
+	wq_queue *q = ((struct fixture *)*state)->q;
 
 	/* sums that do not fit are not allowed to wrap into a negative answer */
 	IS(wq_interrupt(q, INT32_MAX), 0);
@@ -311,10 +262,8 @@ int main(void)
 	    WITH_FIXTURE(get_until_a_time_that_has_passed_looks_once),
 	    WITH_FIXTURE(get_until_refuses_negative_times),
 	    WITH_FIXTURE(get_for_counts_from_now),
-	    WITH_FIXTURE(get_many_zeroes_fields_that_it_does_not_know),
 	    WITH_FIXTURE(get_many_takes_what_is_ready),
 	    WITH_FIXTURE(get_many_blocks_for_the_first),
-	    WITH_FIXTURE(get_many_with_larger_items),
 	    WITH_FIXTURE(interrupt_returns_n_blocked_gets),
 	    WITH_FIXTURE(interrupt_is_kept_for_the_next_gets),
 	    WITH_FIXTURE(interrupt_splits_between_blocked_and_next),

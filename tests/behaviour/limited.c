@@ -4,17 +4,18 @@
  * stand while a key has several copies is in bearer.c.
  */
 #include "../support/support.h"
+#include "../support/cancel.h"
 
 enum { Q = WQ_STATE_QUEUED, R = WQ_STATE_RUNNING, W = WQ_STATE_WAITING, D = WQ_STATE_DIRTY };
 
 static const int64_t ms = WQ_MILLISECOND;
 
-static int64_t requeues(wq *q, const char *key)
+static int64_t requeues(wq_queue *q, const char *key)
 {
-	return wq_num_requeues(q, key, strlen(key));
+	return wq_failures(q, key, strlen(key));
 }
 
-static int limited(wq *q, const char *key)
+static int limited(wq_queue *q, const char *key)
 {
 	return wq_add_limited(q, key, strlen(key));
 }
@@ -35,7 +36,7 @@ static void R1_each_call_counts(void **state)
 	(void)state;
 	open_with(&f, wq_limiter_exponential(ms, 1000 * ms));
 	IS(requeues(f.q, "a"), 0);
-	IS(limited(f.q, "a"), WQ_WAITING);
+	IS(limited(f.q, "a"), WQ_DELAYED);
 	IS(requeues(f.q, "a"), 1);
 	IS(wq_next_deadline(f.q), START_NS + ms);
 	IS(limited(f.q, "a"), WQ_KEPT); /* 2 ms: it comes sooner anyway */
@@ -50,23 +51,23 @@ static void R1_each_call_counts(void **state)
 
 	get_is(f.q, &it, "a");
 	IS(it.attempts, 4);
-	IS(limited(f.q, "a"), WQ_WAITING); /* 8 ms */
+	IS(limited(f.q, "a"), WQ_DELAYED); /* 8 ms */
 	IS(state_of(f.q, "a"), R | W);
 	IS(wq_next_deadline(f.q), START_NS + ms + 8 * ms);
 	IS(requeues(f.q, "a"), 4);
-	IS(wq_num_requeues_item(f.q, &it), 4);
+	IS(wq_failures_item(f.q, &it), 4);
 	IS(wq_add_str(f.q, "a"), WQ_MARKED);
 	IS(limited(f.q, "a"), WQ_MERGED);
-	IS(wq_num_requeues_item(f.q, &it), 5);
+	IS(wq_failures_item(f.q, &it), 5);
 	IS(wq_done(f.q, &it), WQ_QUEUED);
 	get_is(f.q, &it, "a");
 	IS(it.attempts, 6);
 	IS(wq_done(f.q, &it), WQ_OK);
 	IS(requeues(f.q, "a"), 5);
 	IS(requeues(f.q, "b"), 0); /* keys are apart */
-	IS(limited(f.q, "b"), WQ_WAITING);
+	IS(limited(f.q, "b"), WQ_DELAYED);
 	IS(wq_next_deadline(f.q), START_NS + 2 * ms);
-	IS(wq_cancel(f.q, "b", 1), W);
+	IS(cancel_key(f.q, "b", 1), W);
 	fixture_close(&f, 0);
 }
 
@@ -85,7 +86,7 @@ static void R1_no_delay_is_an_add(void **state)
 	IS(wq_done(f.q, &it), WQ_QUEUED);
 	get_is(f.q, &it, "a");
 	IS(wq_done(f.q, &it), WQ_OK);
-	IS(limited(f.q, "a"), WQ_WAITING);
+	IS(limited(f.q, "a"), WQ_DELAYED);
 	IS(wq_next_deadline(f.q), START_NS + 5 * ms);
 	/* a waiting copy is absorbed by one that is due at once */
 	IS(wq_forget(f.q, "a", 1), WQ_OK);
@@ -103,7 +104,7 @@ static void R1_policies(void **state)
 		int64_t due_ms;
 	} rows[] = {
 	    {WQ_MIN, WQ_KEPT, 1},  {WQ_MAX, WQ_MOVED, 2},      {WQ_REPLACE, WQ_MOVED, 2},
-	    {WQ_KEEP, WQ_KEPT, 1}, {WQ_REMIND, WQ_WAITING, 1},
+	    {WQ_KEEP, WQ_KEPT, 1}, {WQ_REMIND, WQ_DELAYED, 1},
 	};
 
 	(void)state;
@@ -112,7 +113,7 @@ static void R1_policies(void **state)
 		wq_add_options o = {.limited = 1, .policy = rows[i].policy};
 
 		open_with(&f, wq_limiter_exponential(ms, 1000 * ms));
-		IS(limited(f.q, "a"), WQ_WAITING);
+		IS(limited(f.q, "a"), WQ_DELAYED);
 		IS(wq_add_with(f.q, "a", 1, &o), rows[i].answer);
 		IS(requeues(f.q, "a"), 2);
 		/* next_deadline may be too early after a move: what counts is when it comes */
@@ -132,14 +133,14 @@ static void R1_delays_without_end(void **state)
 	(void)state;
 	open_with(&f, wq_limiter_bucket(0, 1));
 	IS(limited(f.q, "a"), WQ_QUEUED);
-	IS(limited(f.q, "b"), WQ_WAITING);
+	IS(limited(f.q, "b"), WQ_DELAYED);
 	IS(wq_next_deadline(f.q), WQ_NEVER);
 	wq_manual_clock_set(f.mc, WQ_NEVER - 1);
 	IS(wq_len(f.q), 1);
 	fixture_close(&f, 2);
 
 	open_with(&f, wq_limiter_exponential(WQ_NEVER - 1, WQ_NEVER));
-	IS(limited(f.q, "a"), WQ_WAITING);
+	IS(limited(f.q, "a"), WQ_DELAYED);
 	IS(wq_next_deadline(f.q), WQ_NEVER);
 	fixture_close(&f, 1);
 }
@@ -150,22 +151,22 @@ static void R3_the_default(void **state)
 	struct fixture *f = *state;
 	char key[16];
 
-	IS(limited(f->q, "a"), WQ_WAITING);
+	IS(limited(f->q, "a"), WQ_DELAYED);
 	IS(wq_next_deadline(f->q), START_NS + 5 * ms);
-	IS(wq_cancel(f->q, "a", 1), W);
-	IS(limited(f->q, "a"), WQ_WAITING);
+	IS(cancel_key(f->q, "a", 1), W);
+	IS(limited(f->q, "a"), WQ_DELAYED);
 	wq_manual_clock_advance(f->mc, 10 * ms - 1);
 	IS(wq_len(f->q), 0);
 	wq_manual_clock_advance(f->mc, 1);
 	IS(wq_len(f->q), 1);
 	for (int i = 0; i < 98; i++) {
 		snprintf(key, sizeof key, "%d", i);
-		IS(limited(f->q, key), WQ_WAITING);
+		IS(limited(f->q, key), WQ_DELAYED);
 	}
 	wq_manual_clock_advance(f->mc, 5 * ms);
 	IS(wq_len(f->q), 99);
 	/* the bucket has about 0.15 of a token */
-	IS(limited(f->q, "late"), WQ_WAITING);
+	IS(limited(f->q, "late"), WQ_DELAYED);
 	wq_manual_clock_advance(f->mc, 50 * ms);
 	IS(wq_len(f->q), 99);
 	wq_manual_clock_advance(f->mc, 50 * ms);
@@ -190,15 +191,15 @@ static void R1_failures_outlive_the_key(void **state)
 	IS(count_keys(f.q), 0);
 	IS(requeues(f.q, "a"), 1);
 	wq_add_str(f.q, "a");
-	IS(wq_cancel(f.q, "a", 1), Q);
+	IS(cancel_key(f.q, "a", 1), Q);
 	IS(requeues(f.q, "a"), 1);
 	wq_add_after(f.q, "a", 1, ms);
-	IS(wq_cancel(f.q, "a", 1), W);
+	IS(cancel_key(f.q, "a", 1), W);
 	IS(requeues(f.q, "a"), 1);
 	wq_add_str(f.q, "a");
 	get_is(f.q, &it, "a");
 	IS(it.attempts, 2);
-	IS(wq_cancel(f.q, "a", 1), R);
+	IS(cancel_key(f.q, "a", 1), R);
 	IS(wq_done(f.q, &it), WQ_OK);
 	wq_add_str(f.q, "a");
 	get_is(f.q, &it, "a");
@@ -208,7 +209,7 @@ static void R1_failures_outlive_the_key(void **state)
 	IS(wq_next_until(f.q, &it, WQ_NOWAIT), WQ_EAGAIN);
 	IS(requeues(f.q, "a"), 1);
 	limited(f.q, "a");
-	wq_shutdown(f.q); /* it is dropped */
+	wq_shutdown(f.q); /* it is discarded */
 	IS(state_of(f.q, "a"), 0);
 	IS(requeues(f.q, "a"), 2);
 	IS(wq_forget(f.q, "a", 1), WQ_OK);
@@ -246,7 +247,7 @@ static void R1_forget_clears_nothing_else(void **state)
 				IS(wq_next_deadline(f.q), START_NS + 7);
 			if (states[i] & R)
 				IS(wq_done(f.q, &it), states[i] & D   ? WQ_QUEUED
-				                      : states[i] & W ? WQ_WAITING
+				                      : states[i] & W ? WQ_DELAYED
 				                                      : WQ_OK);
 			fixture_close(&f, states[i] == 0 || states[i] == R ? 0 : 1);
 		}
@@ -264,18 +265,18 @@ static void R1_by_the_item(void **state)
 	open_with(&g, wq_limiter_fast_slow(0, 0, 1));
 	limited(f.q, "a");
 	get_is(f.q, &it, "a");
-	IS(wq_num_requeues_item(f.q, &it), 1);
-	IS(wq_num_requeues_item(g.q, &it), WQ_EOTHERQUEUE);
+	IS(wq_failures_item(f.q, &it), 1);
+	IS(wq_failures_item(g.q, &it), WQ_EOTHERQUEUE);
 	IS(wq_forget_item(g.q, &it), WQ_EOTHERQUEUE);
 	old = it;
 	IS(wq_requeue(f.q, &it, WQ_TAIL), WQ_QUEUED);
-	IS(wq_num_requeues_item(f.q, &old), WQ_ESTALE);
+	IS(wq_failures_item(f.q, &old), WQ_ESTALE);
 	IS(wq_forget_item(f.q, &old), WQ_ESTALE);
 	get_is(f.q, &it, "a");
 	IS(wq_forget_item(f.q, &old), WQ_ESTALE);
-	IS(wq_num_requeues_item(f.q, &it), 1);
+	IS(wq_failures_item(f.q, &it), 1);
 	IS(wq_forget_item(f.q, &it), WQ_OK);
-	IS(wq_num_requeues_item(f.q, &it), 0);
+	IS(wq_failures_item(f.q, &it), 0);
 	IS(it.attempts, 2); /* as it was when it was got */
 	IS(wq_done(f.q, &it), WQ_OK);
 	fixture_close(&f, 0);
@@ -298,17 +299,17 @@ static void R1_remembered_keys_are_not_alive(void **state)
 	IS(count_keys(f.q), 0);
 	IS(wq_wait_idle_until(f.q, 0), WQ_OK);
 	for (int i = 0; i < 50; i++)
-		IS(wq_num_requeues(f.q, &i, sizeof i), 1);
+		IS(wq_failures(f.q, &i, sizeof i), 1);
 	/* they count again when they come back, as new ones do */
 	IS(wq_add(f.q, &(int){7}, sizeof(int)), WQ_QUEUED);
-	IS(wq_add_after(f.q, &(int){8}, sizeof(int), 5), WQ_WAITING);
+	IS(wq_add_after(f.q, &(int){8}, sizeof(int), 5), WQ_DELAYED);
 	IS(wq_add(f.q, &(int){9}, sizeof(int)), WQ_EFULL);
 	IS(wq_add_after(f.q, &(int){9}, sizeof(int), 5), WQ_EFULL);
 	IS(wq_add_limited(f.q, &(int){9}, sizeof(int)), WQ_EFULL);
 	IS(wq_add(f.q, &(int){77}, sizeof(int)), WQ_EFULL);
-	IS(wq_num_requeues(f.q, &(int){9}, sizeof(int)), 1);
+	IS(wq_failures(f.q, &(int){9}, sizeof(int)), 1);
 	IS(count_keys(f.q), 2);
-	IS(wq_cancel(f.q, &(int){9}, sizeof(int)), WQ_ENOTFOUND);
+	IS(cancel_key(f.q, &(int){9}, sizeof(int)), WQ_ENOTFOUND);
 	IS(wq_reschedule(f.q, &(int){9}, sizeof(int), 5), WQ_ENOTFOUND);
 	fixture_close(&f, 2);
 }
@@ -358,7 +359,7 @@ static void bounded_forgets_idle_keys(void **state)
 	wq_add_after(f.q, "a", 1, 2 * WQ_HOUR);
 	wq_manual_clock_advance(f.mc, WQ_HOUR); /* it waits */
 	IS(requeues(f.q, "a"), 1);
-	IS(wq_cancel(f.q, "a", 1), W);
+	IS(cancel_key(f.q, "a", 1), W);
 	wq_manual_clock_advance(f.mc, WQ_SECOND);
 	IS(requeues(f.q, "a"), 1); /* asking is no use of the key, in a queue */
 	wq_manual_clock_advance(f.mc, 1);
@@ -386,9 +387,9 @@ static void bounded_whoever_comes_first(void **state)
 		if (way == ADD)
 			IS(wq_add_str(f.q, "a"), WQ_QUEUED);
 		else if (way == AFTER)
-			IS(wq_add_after(f.q, "a", 1, 1), WQ_WAITING);
+			IS(wq_add_after(f.q, "a", 1, 1), WQ_DELAYED);
 		else if (way == REMIND)
-			IS(wq_add_with(f.q, "a", 1, &remind), WQ_WAITING);
+			IS(wq_add_with(f.q, "a", 1, &remind), WQ_DELAYED);
 		else
 			IS(limited(f.q, "a"), WQ_QUEUED);
 		wq_manual_clock_advance(f.mc, 1);
@@ -421,7 +422,7 @@ static void bounded_forgets_buckets(void **state)
 	IS(wq_done(f.q, &it), WQ_QUEUED);
 	take_is(f.q, "a", WQ_OK);
 	wq_manual_clock_advance(f.mc, 100 * ms); /* not yet */
-	IS(limited(f.q, "a"), WQ_WAITING);
+	IS(limited(f.q, "a"), WQ_DELAYED);
 	fixture_close(&f, 1);
 }
 
@@ -444,8 +445,8 @@ static void bounded_memory(void **state)
 			early = f.mem.bytes;
 	}
 	assert_true(f.mem.peak <= 2 * early);
-	IS(wq_num_requeues(f.q, &(int){N - 1}, sizeof(int)), 1);
-	IS(wq_num_requeues(f.q, &(int){N - 1100}, sizeof(int)), 0);
+	IS(wq_failures(f.q, &(int){N - 1}, sizeof(int)), 1);
+	IS(wq_failures(f.q, &(int){N - 1100}, sizeof(int)), 0);
 	fixture_close(&f, 0);
 }
 
@@ -469,14 +470,14 @@ static void buckets_of_keys_are_given_up(void **state)
 	}
 	assert_true(f.mem.peak <= 2 * early);
 	/* the last one's is not full, that of an early one is */
-	IS(wq_add_limited(f.q, &(int){N - 1}, sizeof(int)), WQ_WAITING);
+	IS(wq_add_limited(f.q, &(int){N - 1}, sizeof(int)), WQ_DELAYED);
 	IS(wq_add_limited(f.q, &(int){1}, sizeof(int)), WQ_QUEUED);
 	fixture_close(&f, 2);
 }
 
 /* ---- set from outside ------------------------------------------------------ */
 
-static int set(wq *q, const char *key, uint32_t n)
+static int set(wq_queue *q, const char *key, uint32_t n)
 {
 	return wq_set_failures(q, key, strlen(key), n);
 }
@@ -491,14 +492,14 @@ static void set_failures_counts(void **state)
 	open_with(&f, wq_limiter_exponential(ms, 1000 * ms));
 	IS(set(f.q, "a", 3), WQ_ENOTFOUND);
 	IS(requeues(f.q, "a"), 0);
-	IS(wq_add_after(f.q, "a", 1, ms), WQ_WAITING);
+	IS(wq_add_after(f.q, "a", 1, ms), WQ_DELAYED);
 	IS(set(f.q, "a", 7), WQ_OK);
 	IS(set(f.q, "a", 3), WQ_OK); /* not the larger one: what was said last */
 	IS(requeues(f.q, "a"), 3);
 	wq_manual_clock_advance(f.mc, ms);
 	get_is(f.q, &it, "a");
 	IS(it.attempts, 4);
-	IS(wq_retry(f.q, &it), WQ_WAITING);
+	IS(wq_retry(f.q, &it), WQ_DELAYED);
 	IS(wq_next_deadline(f.q), START_NS + ms + 8 * ms);
 	wq_manual_clock_advance(f.mc, 8 * ms);
 	get_is(f.q, &it, "a");
@@ -506,7 +507,7 @@ static void set_failures_counts(void **state)
 	/* held: this hold keeps its number */
 	IS(set(f.q, "a", 1), WQ_OK);
 	IS(it.attempts, 5);
-	IS(wq_num_requeues_item(f.q, &it), 1);
+	IS(wq_failures_item(f.q, &it), 1);
 	IS(wq_done(f.q, &it), WQ_OK);
 	/* remembered only */
 	IS(set(f.q, "a", WQ_FAILURES_MAX), WQ_OK);

@@ -178,12 +178,12 @@ static void failures_are_counted_up_to_a_limit(void **state)
 
 static wq_limiter *make_item(void)
 {
-	return wq_limiter_default_item();
+	return wq_limiter_item_based();
 }
 
 static wq_limiter *make_default(void)
 {
-	return wq_limiter_default();
+	return wq_limiter_controller();
 }
 
 static wq_limiter *make_always_slow(void)
@@ -297,7 +297,7 @@ static void R3_to_R6_as_a_table(void **state)
 /* R3: the keys share the bucket, and each has its own failures. */
 static void R3_default_is_the_longer_of_two(void **state)
 {
-	wq_limiter *l = wq_limiter_default();
+	wq_limiter *l = wq_limiter_controller();
 	char key[16];
 
 	(void)state;
@@ -361,16 +361,16 @@ static void keys_are_bytes(void **state)
 		IS(wq_limiter_when(l, "a\0b", 3, 0), 1 << i);
 		IS(wq_limiter_when(l, bytes, WQ_KEY_MAX, 0), 1 << i);
 	}
-	IS(wq_limiter_num_requeues(l, "", 0), 3); /* the same as NULL */
+	IS(wq_limiter_failures(l, "", 0), 3); /* the same as NULL */
 	IS(wq_limiter_size(l), 6);
 	IS(wq_limiter_forget(l, "a\0b", 3), WQ_OK);
 	IS(wq_limiter_forget(l, bytes, WQ_KEY_MAX), WQ_OK);
 	IS(wq_limiter_forget(l, "never seen", 10), WQ_OK);
 	IS(wq_limiter_size(l), 4);
-	IS(wq_limiter_num_requeues(l, "a", 1), 3);
-	IS(wq_limiter_num_requeues(l, "a\0b", 3), 0);
+	IS(wq_limiter_failures(l, "a", 1), 3);
+	IS(wq_limiter_failures(l, "a\0b", 3), 0);
 	bytes[0] = 'a'; /* the key was copied */
-	IS(wq_limiter_num_requeues(l, bytes, 1), 3);
+	IS(wq_limiter_failures(l, bytes, 1), 3);
 	IS(wq_limiter_free(l), WQ_OK);
 	free(bytes);
 }
@@ -385,7 +385,7 @@ static void many_keys(void **state)
 	for (int round = 1; round <= 3; round++)
 		for (int i = 0; i < KEYS; i++) {
 			assert_true(wq_limiter_when(l, &i, sizeof i, 0) >= 0);
-			if (wq_limiter_num_requeues(l, &i, sizeof i) != round)
+			if (wq_limiter_failures(l, &i, sizeof i) != round)
 				fail_msg("key %d, round %d", i, round);
 		}
 	IS(wq_limiter_size(l), KEYS);
@@ -393,7 +393,7 @@ static void many_keys(void **state)
 		IS(wq_limiter_forget(l, &i, sizeof i), WQ_OK);
 	IS(wq_limiter_size(l), KEYS / 2);
 	for (int i = 0; i < KEYS; i++)
-		IS(wq_limiter_num_requeues(l, &i, sizeof i), i % 2 ? 3 : 0);
+		IS(wq_limiter_failures(l, &i, sizeof i), i % 2 ? 3 : 0);
 	for (int i = 1; i < KEYS; i += 2)
 		IS(wq_limiter_forget(l, &i, sizeof i), WQ_OK);
 	IS(wq_limiter_size(l), 0);

@@ -21,7 +21,7 @@ static void calls_are_busy(wq_limiter *l)
 	IS(wq_limiter_status(again), WQ_EBUSY);
 	IS(wq_limiter_status(wq_limiter_bounded(l, 5)), WQ_EBUSY);
 	IS(wq_limiter_status(wq_limiter_max_of(&l, 1)), WQ_EBUSY);
-	IS(wq_new(&(wq *){NULL}, &(wq_options){.limiter = l}), WQ_EBUSY);
+	IS(wq_new(&(wq_queue *){NULL}, &(wq_options){.limiter = l}), WQ_EBUSY);
 	IS(wq_limiter_free(again), WQ_OK);
 }
 
@@ -52,7 +52,7 @@ static void given_to_a_queue(void **state)
 {
 	struct own o = {.answer = 1};
 	wq_limiter *part = own_limiter(&o), *l = wq_limiter_max_wait(part, 5);
-	wq *q = NULL;
+	wq_queue *q = NULL;
 
 	(void)state;
 	IS(wq_new(&q, &(wq_options){.limiter = l}), WQ_OK);
@@ -125,7 +125,7 @@ static void given_after_use(void **state)
 /* Whatever is done with one that failed, the reason stays, and any number may take it. */
 static void carries(wq_limiter *l, int status)
 {
-	wq *q = NULL;
+	wq_queue *q = NULL;
 
 	assert_non_null(l);
 	IS(wq_limiter_status(l), status);
@@ -172,10 +172,10 @@ static void bad_numbers(void **state)
 	carries(wq_limiter_bucket(1, -1), WQ_EINVAL);
 	carries(wq_limiter_bucket(INFINITY, -1), WQ_EINVAL);
 	carries(wq_limiter_bucket_per_key(1, INT32_MIN), WQ_EINVAL);
-	carries(wq_limiter_max_wait(wq_limiter_default(), -1), WQ_EINVAL);
-	carries(wq_limiter_max_wait(wq_limiter_default(), INT64_MIN), WQ_EINVAL);
-	carries(wq_limiter_bounded(wq_limiter_default(), 0), WQ_EINVAL);
-	carries(wq_limiter_bounded(wq_limiter_default(), -1), WQ_EINVAL);
+	carries(wq_limiter_max_wait(wq_limiter_controller(), -1), WQ_EINVAL);
+	carries(wq_limiter_max_wait(wq_limiter_controller(), INT64_MIN), WQ_EINVAL);
+	carries(wq_limiter_bounded(wq_limiter_controller(), 0), WQ_EINVAL);
+	carries(wq_limiter_bounded(wq_limiter_controller(), -1), WQ_EINVAL);
 }
 
 /* NULL counts as one for which there was no memory. */
@@ -205,7 +205,7 @@ static void errors_inside(void **state)
 	carries(wq_limiter_max_of(parts, 5), WQ_EINVAL);
 	for (int i = 0; i < 3; i++)
 		IS(o[i].frees, 1);
-	carries(wq_limiter_max_of((wq_limiter *[]){wq_limiter_default(), NULL,
+	carries(wq_limiter_max_of((wq_limiter *[]){wq_limiter_controller(), NULL,
 	                                           wq_limiter_bucket(-1, 1)},
 	                          3),
 	        WQ_ENOMEM);
@@ -280,7 +280,7 @@ static void too_much_for_a_key(void **state)
 static void bad_own(void **state)
 {
 	(void)state;
-	carries(wq_limiter_own(NULL), WQ_EINVAL);
+	carries(wq_limiter_custom(NULL), WQ_EINVAL);
 	for (int missing = 0; missing < 3; missing++) {
 		struct own o = {.answer = 1};
 		wq_limiter_functions f = own_functions(&o);
@@ -290,11 +290,11 @@ static void bad_own(void **state)
 		else if (missing == 1)
 			f.forget = NULL;
 		else
-			f.num_requeues = NULL;
-		carries(wq_limiter_own(&f), WQ_EINVAL);
+			f.failures = NULL;
+		carries(wq_limiter_custom(&f), WQ_EINVAL);
 		IS(o.frees, 1); /* what it was given is its own all the same */
 		f.free = NULL;
-		carries(wq_limiter_own(&f), WQ_EINVAL);
+		carries(wq_limiter_custom(&f), WQ_EINVAL);
 	}
 }
 
@@ -313,11 +313,11 @@ static void bad_keys_and_times(void **state)
 
 		IS(wq_limiter_when(l, NULL, 1, 0), WQ_EINVAL);
 		IS(wq_limiter_forget(l, NULL, 1), WQ_EINVAL);
-		IS(wq_limiter_num_requeues(l, NULL, 1), WQ_EINVAL);
+		IS(wq_limiter_failures(l, NULL, 1), WQ_EINVAL);
 		IS(wq_limiter_give_back(l, NULL, 1), WQ_EINVAL);
 		IS(wq_limiter_when(l, bytes, WQ_KEY_MAX + 1, 0), WQ_ETOOLONG);
 		IS(wq_limiter_forget(l, bytes, WQ_KEY_MAX + 1), WQ_ETOOLONG);
-		IS(wq_limiter_num_requeues(l, bytes, SIZE_MAX), WQ_ETOOLONG);
+		IS(wq_limiter_failures(l, bytes, SIZE_MAX), WQ_ETOOLONG);
 		IS(wq_limiter_give_back(l, bytes, WQ_KEY_MAX + 1), WQ_ETOOLONG);
 		IS(when(l, "k", -1), WQ_EINVAL);
 		IS(when(l, "k", INT64_MIN), WQ_EINVAL);

@@ -7,7 +7,7 @@ static void what_it_is_asked(void **state)
 {
 	struct own o = {.answer = 5};
 	wq_limiter_functions f = own_functions(&o);
-	wq_limiter *l = wq_limiter_own(&f);
+	wq_limiter *l = wq_limiter_custom(&f);
 
 	(void)state;
 	memset(&f, 0, sizeof f); /* it was copied */
@@ -98,7 +98,7 @@ static void give_back_and_free_are_optional(void **state)
 	(void)state;
 	f.give_back = NULL;
 	f.free = NULL;
-	l = wq_limiter_own(&f);
+	l = wq_limiter_custom(&f);
 	IS(when(l, "k", 0), 5);
 	IS(give_back(l, "k"), WQ_OK);
 	IS(wq_limiter_free(l), WQ_OK);

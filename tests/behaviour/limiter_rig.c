@@ -9,7 +9,7 @@ int64_t when(wq_limiter *l, const char *key, int64_t now_ns)
 
 int64_t requeues(wq_limiter *l, const char *key)
 {
-	return wq_limiter_num_requeues(l, key, strlen(key));
+	return wq_limiter_failures(l, key, strlen(key));
 }
 
 int forget(wq_limiter *l, const char *key)
@@ -68,7 +68,7 @@ static void own_forget(void *ctx, const void *key, size_t len)
 	*count_of(o, key, len) = 0;
 }
 
-static uint32_t own_num_requeues(void *ctx, const void *key, size_t len)
+static uint32_t custom_failures(void *ctx, const void *key, size_t len)
 {
 	return *count_of(ctx, key, len);
 }
@@ -91,7 +91,7 @@ wq_limiter_functions own_functions(struct own *o)
 	return (wq_limiter_functions){
 	    .when = own_when,
 	    .forget = own_forget,
-	    .num_requeues = own_num_requeues,
+	    .failures = custom_failures,
 	    .give_back = own_give_back,
 	    .free = own_free,
 	    .ctx = o,
@@ -102,5 +102,5 @@ wq_limiter *own_limiter(struct own *o)
 {
 	wq_limiter_functions f = own_functions(o);
 
-	return wq_limiter_own(&f);
+	return wq_limiter_custom(&f);
 }

@@ -11,7 +11,7 @@ enum { N = 1000000, BATCH = 64 };
 
 static uint64_t seed;
 
-static void add_keys(wq *q)
+static void add_keys(wq_queue *q)
 {
 	for (uint32_t i = 0; i < N; i++) {
 		char key[24];
@@ -22,29 +22,28 @@ static void add_keys(wq *q)
 }
 
 /* Done as they are got. */
-static void work_in_order(wq *q, uint64_t *rng)
+static void work_in_order(wq_queue *q, uint64_t *rng)
 {
 	wq_item items[BATCH];
 
 	(void)rng;
 	for (int64_t left = N; left > 0;) {
-		int n = wq_get_many(q, items, sizeof items[0], BATCH, WQ_NOWAIT);
+		int n = wq_get_many_until(q, items, BATCH, WQ_NOWAIT);
 
 		assert_true(n > 0);
-		IS(wq_done_many(q, items, sizeof items[0], (size_t)n, NULL), n);
+		IS(wq_done_many(q, items, (size_t)n, NULL), n);
 		left -= n;
 	}
 }
 
 /* All are got, and then done in a random order. */
-static void work_shuffled(wq *q, uint64_t *rng)
+static void work_shuffled(wq_queue *q, uint64_t *rng)
 {
 	wq_item *items = malloc(N * sizeof *items);
 
 	assert_non_null(items);
 	for (size_t got = 0; got < N;) {
-		int n = wq_get_many(q, items + got, sizeof items[0],
-		                    N - got < BATCH ? N - got : BATCH, WQ_NOWAIT);
+		int n = wq_get_many_until(q, items + got, N - got < BATCH ? N - got : BATCH, WQ_NOWAIT);
 
 		assert_true(n > 0);
 		got += (size_t)n;
@@ -58,11 +57,11 @@ static void work_shuffled(wq *q, uint64_t *rng)
 	}
 	for (size_t i = 0; i < N / 2; i++)
 		IS(wq_done(q, &items[i]), WQ_OK);
-	IS(wq_done_many(q, items + N / 2, sizeof items[0], N - N / 2, NULL), N - N / 2);
+	IS(wq_done_many(q, items + N / 2, N - N / 2, NULL), N - N / 2);
 	free(items);
 }
 
-static void burst(void (*work)(wq *q, uint64_t *rng), uint64_t hash_seed)
+static void burst(void (*work)(wq_queue *q, uint64_t *rng), uint64_t hash_seed)
 {
 	uint64_t rng = hash_seed;
 	struct fixture f;

@@ -4,6 +4,7 @@
  * against them at every step.
  */
 #include "metrics_rig.h"
+#include "../support/cancel.h"
 
 enum { LATER = 1000 };
 
@@ -17,9 +18,9 @@ static int later(struct meter_rig *r, const char *key, int64_t ns)
 	return wq_add_after(r->f.q, key, strlen(key), ns);
 }
 
-static int cancel(struct meter_rig *r, const char *key)
+static int take_back(struct meter_rig *r, const char *key)
 {
-	return wq_cancel(r->f.q, key, strlen(key));
+	return cancel_key(r->f.q, key, strlen(key));
 }
 
 static int got(struct meter_rig *r, wq_item *it)
@@ -39,16 +40,16 @@ static void an_add_in_each_state(void **state)
 	STEP(&r, add(&r, "a"), WQ_QUEUED, .adds = 1, .depth = 1);
 	STEP(&r, add(&r, "a"), WQ_MERGED, .merged = 1);
 	STEP(&r, got(&r, &it), WQ_OK, .depth = -1);
-	STEP(&r, add(&r, "a"), WQ_MARKED, .adds = 1, .depth = 1, .requeued = 1);
+	STEP(&r, add(&r, "a"), WQ_MARKED, .adds = 1, .depth = 1, .marked = 1);
 	STEP(&r, add(&r, "a"), WQ_MERGED, .merged = 1);
 	STEP(&r, wq_done(r.f.q, &it), WQ_QUEUED, .adds = 0);
 	STEP(&r, got(&r, &it), WQ_OK, .depth = -1);
-	STEP(&r, later(&r, "a", LATER), WQ_WAITING, .retries = 1);
-	STEP(&r, add(&r, "a"), WQ_MARKED, .adds = 1, .depth = 1, .requeued = 1);
+	STEP(&r, later(&r, "a", LATER), WQ_DELAYED, .retries = 1);
+	STEP(&r, add(&r, "a"), WQ_MARKED, .adds = 1, .depth = 1, .marked = 1);
 	STEP(&r, wq_done(r.f.q, &it), WQ_QUEUED, .adds = 0);
 	STEP(&r, got(&r, &it), WQ_OK, .depth = -1);
 	STEP(&r, wq_done(r.f.q, &it), WQ_OK, .adds = 0);
-	STEP(&r, later(&r, "a", LATER), WQ_WAITING, .retries = 1);
+	STEP(&r, later(&r, "a", LATER), WQ_DELAYED, .retries = 1);
 	STEP(&r, add(&r, "a"), WQ_QUEUED, .adds = 1, .depth = 1); /* the copy is absorbed */
 	meter_close(&r);
 }
@@ -61,16 +62,16 @@ static void a_delayed_add_in_each_state(void **state)
 
 	(void)state;
 	meter_open(&r, NULL);
-	STEP(&r, later(&r, "a", LATER), WQ_WAITING, .retries = 1);
+	STEP(&r, later(&r, "a", LATER), WQ_DELAYED, .retries = 1);
 	STEP(&r, later(&r, "a", LATER / 2), WQ_MOVED, .retries = 1);
 	STEP(&r, later(&r, "a", LATER), WQ_KEPT, .retries = 1);
 	STEP(&r, wq_manual_clock_advance(r.f.mc, LATER / 2), WQ_OK, .adds = 1, .depth = 1);
 	STEP(&r, later(&r, "a", LATER), WQ_MERGED, .retries = 1, .merged = 1);
 	STEP(&r, got(&r, &it), WQ_OK, .depth = -1);
-	STEP(&r, later(&r, "a", LATER), WQ_WAITING, .retries = 1);
+	STEP(&r, later(&r, "a", LATER), WQ_DELAYED, .retries = 1);
 	STEP(&r, later(&r, "a", LATER / 2), WQ_MOVED, .retries = 1);
 	STEP(&r, wq_manual_clock_advance(r.f.mc, LATER / 2), WQ_OK, .adds = 1, .depth = 1,
-	     .requeued = 1);
+	     .marked = 1);
 	STEP(&r, later(&r, "a", LATER), WQ_MERGED, .retries = 1, .merged = 1);
 	STEP(&r, wq_done(r.f.q, &it), WQ_QUEUED, .adds = 0);
 	meter_close(&r);
@@ -88,13 +89,13 @@ static void a_delay_of_nothing_is_an_add_and_a_retry(void **state)
 		/* Among options 0 is no delay; others are as wq_add_after()'s. */
 		STEP(&r, after(r.f.q, "a", delays[i], WQ_MIN), WQ_QUEUED, .adds = 1, .depth = 1,
 		     .retries = delays[i] != 0);
-		STEP(&r, cancel(&r, "a"), WQ_STATE_QUEUED, .depth = -1);
+		STEP(&r, take_back(&r, "a"), WQ_STATE_QUEUED, .depth = -1);
 		STEP(&r, later(&r, "a", delays[i]), WQ_QUEUED, .adds = 1, .depth = 1, .retries = 1);
 		STEP(&r, later(&r, "a", delays[i]), WQ_MERGED, .merged = 1, .retries = 1);
 		STEP(&r, got(&r, &it), WQ_OK, .depth = -1);
 		STEP(&r, later(&r, "a", delays[i]), WQ_MARKED, .adds = 1, .depth = 1, .retries = 1,
-		     .requeued = 1);
-		STEP(&r, cancel(&r, "a"), WQ_STATE_RUNNING | WQ_STATE_DIRTY, .depth = -1);
+		     .marked = 1);
+		STEP(&r, take_back(&r, "a"), WQ_STATE_RUNNING | WQ_STATE_DIRTY, .depth = -1);
 		STEP(&r, wq_done(r.f.q, &it), WQ_OK, .adds = 0);
 	}
 	STEP(&r, wq_add_at(r.f.q, "a", 1, START_NS), WQ_QUEUED, .adds = 1, .depth = 1,
@@ -110,14 +111,14 @@ static void other_ways_to_add(void **state)
 	(void)state;
 	meter_open(&r, &(wq_options){.limiter = wq_limiter_exponential(LATER, WQ_SECOND)});
 	now = wq_now(r.f.q);
-	STEP(&r, wq_add_at(r.f.q, "a", 1, now + 1), WQ_WAITING, .retries = 1);
-	STEP(&r, wq_add_limited(r.f.q, "b", 1), WQ_WAITING, .retries = 1);
+	STEP(&r, wq_add_at(r.f.q, "a", 1, now + 1), WQ_DELAYED, .retries = 1);
+	STEP(&r, wq_add_limited(r.f.q, "b", 1), WQ_DELAYED, .retries = 1);
 	STEP(&r, wq_add_limited(r.f.q, "b", 1), WQ_KEPT, .retries = 1);
 	STEP(&r, after(r.f.q, "a", 9, WQ_REPLACE), WQ_MOVED, .retries = 1);
 	STEP(&r, wq_reschedule(r.f.q, "a", 1, now + 5), WQ_MOVED, .retries = 0);
 	STEP(&r, wq_reschedule(r.f.q, "a", 1, now), WQ_MOVED, .adds = 1, .depth = 1);
-	STEP(&r, after(r.f.q, "c", WQ_NEVER, WQ_MIN), WQ_WAITING, .retries = 1);
-	STEP(&r, wq_cancel(r.f.q, "b", 1), WQ_STATE_WAITING, .adds = 0);
+	STEP(&r, after(r.f.q, "c", WQ_NEVER, WQ_MIN), WQ_DELAYED, .retries = 1);
+	STEP(&r, cancel_key(r.f.q, "b", 1), WQ_STATE_WAITING, .adds = 0);
 	meter_close(&r);
 }
 
@@ -132,7 +133,7 @@ static void many_adds_at_once(void **state)
 	STEP(&r, add(&r, "held"), WQ_QUEUED, .adds = 1, .depth = 1);
 	STEP(&r, got(&r, &it), WQ_OK, .depth = -1);
 	STEP(&r, wq_add_many(r.f.q, keys, 6, NULL), 5, .adds = 3, .depth = 3, .merged = 2,
-	     .requeued = 1);
+	     .marked = 1);
 	IS(wq_done(r.f.q, &it), WQ_QUEUED);
 	meter_close(&r);
 }
@@ -145,17 +146,17 @@ static void reminders(void **state)
 
 	(void)state;
 	meter_open(&r, NULL);
-	STEP(&r, remind(r.f.q, "a", LATER), WQ_WAITING, .retries = 1);
+	STEP(&r, remind(r.f.q, "a", LATER), WQ_DELAYED, .retries = 1);
 	STEP(&r, add(&r, "a"), WQ_QUEUED, .adds = 1, .depth = 1);
 	STEP(&r, remind(r.f.q, "a", LATER / 2), WQ_MOVED, .retries = 1);
 	STEP(&r, wq_manual_clock_advance(r.f.mc, LATER / 2), WQ_OK, .merged = 1);
 	STEP(&r, got(&r, &it), WQ_OK, .depth = -1);
-	STEP(&r, remind(r.f.q, "a", 1), WQ_WAITING, .retries = 1);
-	STEP(&r, wq_manual_clock_advance(r.f.mc, 1), WQ_OK, .adds = 1, .depth = 1, .requeued = 1);
-	STEP(&r, remind(r.f.q, "a", 1), WQ_WAITING, .retries = 1);
+	STEP(&r, remind(r.f.q, "a", 1), WQ_DELAYED, .retries = 1);
+	STEP(&r, wq_manual_clock_advance(r.f.mc, 1), WQ_OK, .adds = 1, .depth = 1, .marked = 1);
+	STEP(&r, remind(r.f.q, "a", 1), WQ_DELAYED, .retries = 1);
 	STEP(&r, wq_manual_clock_advance(r.f.mc, 1), WQ_OK, .merged = 1);
 	STEP(&r, wq_done(r.f.q, &it), WQ_QUEUED, .adds = 0);
-	STEP(&r, remind(r.f.q, "b", 1), WQ_WAITING, .retries = 1);
+	STEP(&r, remind(r.f.q, "b", 1), WQ_DELAYED, .retries = 1);
 	STEP(&r, wq_manual_clock_advance(r.f.mc, 1), WQ_OK, .adds = 1, .depth = 1);
 	meter_close(&r);
 }
@@ -213,10 +214,10 @@ static void a_key_that_is_given_back(void **state)
 	IS(got(&r, &it), WQ_OK);
 	STEP(&r, wq_requeue(r.f.q, &it, WQ_TAIL), WQ_QUEUED, .depth = 1);
 	STEP(&r, got(&r, &it), WQ_OK, .depth = -1);
-	STEP(&r, add(&r, "a"), WQ_MARKED, .adds = 1, .depth = 1, .requeued = 1);
+	STEP(&r, add(&r, "a"), WQ_MARKED, .adds = 1, .depth = 1, .marked = 1);
 	STEP(&r, wq_requeue(r.f.q, &it, WQ_HEAD), WQ_QUEUED, .depth = 0);
 	STEP(&r, got(&r, &it), WQ_OK, .depth = -1);
-	STEP(&r, later(&r, "a", LATER), WQ_WAITING, .retries = 1);
+	STEP(&r, later(&r, "a", LATER), WQ_DELAYED, .retries = 1);
 	STEP(&r, wq_requeue(r.f.q, &it, WQ_HEAD), WQ_QUEUED, .depth = 1);
 	IS((int64_t)total(look(r.f.q).work), 0); /* it was not finished */
 	meter_close(&r);
@@ -233,18 +234,18 @@ static void retries(void **state)
 	IS(got(&r, &it), WQ_OK);
 	/* At once: an add while it was held. */
 	STEP(&r, wq_retry(r.f.q, &it), WQ_QUEUED, .retries = 1, .adds = 1, .depth = 1,
-	     .requeued = 1);
+	     .marked = 1);
 	IS(got(&r, &it), WQ_OK);
-	STEP(&r, wq_retry(r.f.q, &it), WQ_WAITING, .retries = 1);
+	STEP(&r, wq_retry(r.f.q, &it), WQ_DELAYED, .retries = 1);
 	STEP(&r, wq_manual_clock_advance(r.f.mc, LATER), WQ_OK, .adds = 1, .depth = 1);
 	IS(got(&r, &it), WQ_OK);
-	STEP(&r, add(&r, "a"), WQ_MARKED, .adds = 1, .depth = 1, .requeued = 1);
+	STEP(&r, add(&r, "a"), WQ_MARKED, .adds = 1, .depth = 1, .marked = 1);
 	STEP(&r, wq_retry(r.f.q, &it), WQ_QUEUED, .retries = 1, .merged = 1);
 	IS(got(&r, &it), WQ_OK);
-	STEP(&r, wq_settle(r.f.q, &it, LATER), WQ_WAITING, .retries = 1);
+	STEP(&r, wq_settle(r.f.q, &it, LATER), WQ_DELAYED, .retries = 1);
 	STEP(&r, wq_manual_clock_advance(r.f.mc, LATER), WQ_OK, .adds = 1, .depth = 1);
 	IS(got(&r, &it), WQ_OK);
-	STEP(&r, cancel(&r, "a"), WQ_STATE_RUNNING, .depth = 0);
+	STEP(&r, take_back(&r, "a"), WQ_STATE_RUNNING, .depth = 0);
 	STEP(&r, wq_retry(r.f.q, &it), WQ_CANCELLED, .retries = 0);
 	IS((int64_t)total(look(r.f.q).work), 5);
 	meter_close(&r);
@@ -261,8 +262,8 @@ static void verdicts_that_end_it(void **state)
 	for (size_t i = 0; i < LENGTH(verdicts); i++) {
 		IS(add(&r, "a"), WQ_QUEUED);
 		IS(got(&r, &it), WQ_OK);
-		STEP(&r, wq_settle(r.f.q, &it, verdicts[i]), WQ_OK, .dropped = 0,
-		     .given_up = verdicts[i] == WQ_DROP);
+		STEP(&r, wq_settle(r.f.q, &it, verdicts[i]), WQ_OK, .discarded = 0,
+		     .dropped = verdicts[i] == WQ_DROP);
 		STEP(&r, wq_settle(r.f.q, &it, verdicts[i]), WQ_ESTALE, .stale = 1);
 	}
 	IS((int64_t)total(look(r.f.q).work), 2);
@@ -279,7 +280,7 @@ static void dead_letters(void **state)
 	IS(add(&r, "a"), WQ_QUEUED);
 	IS(got(&r, &it), WQ_OK);
 	STEP(&r, wq_retry(r.f.q, &it), WQ_QUEUED, .retries = 1, .adds = 1, .depth = 1,
-	     .requeued = 1);
+	     .marked = 1);
 	IS(got(&r, &it), WQ_OK);
 	STEP(&r, wq_retry(r.f.q, &it), WQ_DEAD, .dead = 1);
 	IS(add(&r, "a"), WQ_QUEUED);
@@ -307,7 +308,7 @@ static void stale_items(void **state)
 	STEP(&r, wq_settle(r.f.q, &it, LATER), WQ_ESTALE, .stale = 1);
 	STEP(&r, wq_requeue(r.f.q, &it, WQ_TAIL), WQ_ESTALE, .stale = 1);
 	many[0] = many[1] = it;
-	STEP(&r, wq_done_many(r.f.q, many, sizeof *many, 2, NULL), 0, .stale = 2);
+	STEP(&r, wq_done_many(r.f.q, many, 2, NULL), 0, .stale = 2);
 	/* Those only ask. */
 	STEP(&r, wq_extend(r.f.q, &it, 1), WQ_ESTALE, .stale = 0);
 	STEP(&r, wq_lost(r.f.q, &it), WQ_ESTALE, .stale = 0);
@@ -322,15 +323,15 @@ static void cancels(void **state)
 
 	(void)state;
 	meter_open(&r, NULL);
-	STEP(&r, cancel(&r, "a"), WQ_ENOTFOUND, .depth = 0);
+	STEP(&r, take_back(&r, "a"), WQ_ENOTFOUND, .depth = 0);
 	IS(add(&r, "a"), WQ_QUEUED);
-	IS(remind(r.f.q, "a", LATER), WQ_WAITING);
-	STEP(&r, cancel(&r, "a"), WQ_STATE_QUEUED | WQ_STATE_WAITING, .depth = -1);
+	IS(remind(r.f.q, "a", LATER), WQ_DELAYED);
+	STEP(&r, take_back(&r, "a"), WQ_STATE_QUEUED | WQ_STATE_WAITING, .depth = -1);
 	IS(add(&r, "a"), WQ_QUEUED);
 	IS(got(&r, &it), WQ_OK);
-	STEP(&r, cancel(&r, "a"), WQ_STATE_RUNNING, .depth = 0);
-	STEP(&r, add(&r, "a"), WQ_MARKED, .adds = 1, .depth = 1, .requeued = 1);
-	STEP(&r, cancel(&r, "a"), WQ_STATE_RUNNING | WQ_STATE_DIRTY, .depth = -1);
+	STEP(&r, take_back(&r, "a"), WQ_STATE_RUNNING, .depth = 0);
+	STEP(&r, add(&r, "a"), WQ_MARKED, .adds = 1, .depth = 1, .marked = 1);
+	STEP(&r, take_back(&r, "a"), WQ_STATE_RUNNING | WQ_STATE_DIRTY, .depth = -1);
 	STEP(&r, wq_done(r.f.q, &it), WQ_OK, .depth = 0);
 	meter_close(&r);
 }
@@ -347,12 +348,12 @@ static void a_burst_counts_once(void **state)
 	(void)state;
 	meter_open(&r, NULL);
 	for (key = 0; key < BURST; key++)
-		IS(wq_add_after(r.f.q, &key, sizeof key, 1 + key), WQ_WAITING);
+		IS(wq_add_after(r.f.q, &key, sizeof key, 1 + key), WQ_DELAYED);
 	wq_manual_clock_advance(r.f.mc, BURST);
 	/* Those that come while it is half moved stand behind it. */
 	IS(add(&r, "new"), WQ_QUEUED);
 	IS(add(&r, "gone"), WQ_QUEUED);
-	assert_true(cancel(&r, "gone") > 0);
+	assert_true(take_back(&r, "gone") > 0);
 	IS((int64_t)look(r.f.q).adds, BURST + 2);
 	IS((int64_t)look(r.f.q).queued, BURST + 1);
 	IS((int64_t)look(r.f.q).retries, BURST);
@@ -371,15 +372,15 @@ static void a_shutdown_drops_what_waits(void **state)
 	IS(add(&r, "again"), WQ_QUEUED);
 	IS(got(&r, &it), WQ_OK);
 	IS(got(&r, &last), WQ_OK);
-	IS(later(&r, "held", LATER), WQ_WAITING);
-	IS(later(&r, "a", LATER), WQ_WAITING);
+	IS(later(&r, "held", LATER), WQ_DELAYED);
+	IS(later(&r, "a", LATER), WQ_DELAYED);
 	IS(add(&r, "b"), WQ_QUEUED);
-	IS(remind(r.f.q, "b", LATER), WQ_WAITING);
-	STEP(&r, wq_shutdown(r.f.q), WQ_OK, .dropped = 3);
-	STEP(&r, wq_shutdown(r.f.q), WQ_OK, .dropped = 0);
+	IS(remind(r.f.q, "b", LATER), WQ_DELAYED);
+	STEP(&r, wq_shutdown(r.f.q), WQ_OK, .discarded = 3);
+	STEP(&r, wq_shutdown(r.f.q), WQ_OK, .discarded = 0);
 	STEP(&r, wq_retry(r.f.q, &it), WQ_LEFT, .retries = 0);
 	IS((int64_t)look(r.f.q).left, 1);
-	STEP(&r, wq_settle(r.f.q, &last, LATER), WQ_OK, .dropped = 1);
+	STEP(&r, wq_settle(r.f.q, &last, LATER), WQ_OK, .discarded = 1);
 	IS((int64_t)total(look(r.f.q).work), 2);
 	meter_close(&r);
 }
@@ -387,12 +388,12 @@ static void a_shutdown_drops_what_waits(void **state)
 static void a_drain_may_run_what_waits(void **state)
 {
 	struct meter_rig r;
-	wq_drain_options o = {.waiting = WQ_WAITING_RUN};
+	wq_drain_options o = {.mode = WQ_DRAIN_RUN};
 
 	(void)state;
 	meter_open(&r, NULL);
-	IS(later(&r, "a", LATER), WQ_WAITING);
-	IS(later(&r, "b", 2 * LATER), WQ_WAITING);
+	IS(later(&r, "a", LATER), WQ_DELAYED);
+	IS(later(&r, "b", 2 * LATER), WQ_DELAYED);
 	STEP(&r, wq_drain_until(r.f.q, 0, &o, NULL), WQ_ETIMEDOUT, .adds = 2, .depth = 2);
 	IS((int64_t)look(r.f.q).late.sum_ns, 0); /* they came early, not late */
 	meter_close(&r);
@@ -409,7 +410,7 @@ static void a_queue_without_a_name(void **state)
 	IS(wq_add_str(f->q, "a"), WQ_QUEUED);
 	IS(wq_add_str(f->q, "b"), WQ_QUEUED);
 	IS(wq_add_str(f->q, "b"), WQ_MERGED);
-	IS(wq_add_after(f->q, "c", 1, LATER), WQ_WAITING);
+	IS(wq_add_after(f->q, "c", 1, LATER), WQ_DELAYED);
 	get_is(f->q, &it, "a");
 	IS(wq_add_str(f->q, "a"), WQ_MARKED);
 	wq_manual_clock_advance(f->mc, LATER / 2);
@@ -424,7 +425,7 @@ static void a_queue_without_a_name(void **state)
 	assert_string_equal(s.oldest_queued.key, "b");
 	IS(s.oldest_queued.age_ns, LATER / 2);
 	/* the rest nobody asked for. */
-	IS((int64_t)(s.adds + s.merged + s.retries + s.requeued), 0);
+	IS((int64_t)(s.adds + s.merged + s.retries + s.marked), 0);
 	IS((int64_t)(total(s.queue) + total(s.work) + total(s.late)), 0);
 	IS(s.unfinished_ns, 0);
 	IS(s.longest_running.age_ns, -1);

@@ -3,18 +3,19 @@
  * provider is told on random tapes of calls.
  */
 #include "metrics_rig.h"
+#include "../support/cancel.h"
 
 #include <sched.h>
 
-static wq *named(wq_registry *r, const char *name)
+static wq_queue *named(wq_registry *r, const char *name)
 {
-	wq *q = NULL;
+	wq_queue *q = NULL;
 
 	IS(wq_new(&q, &(wq_options){.name = name, .registry = r}), WQ_OK);
 	return q;
 }
 
-static int list(void *ctx, const char *name, wq *q)
+static int list(void *ctx, const char *name, wq_queue *q)
 {
 	char *names = ctx;
 
@@ -35,7 +36,7 @@ static void names_are(wq_registry *r, const char *expected)
 static void bad_arguments(void **state)
 {
 	wq_metrics_provider provider = {0};
-	wq *q = (wq *)1;
+	wq_queue *q = (wq_queue *)1;
 	wq_registry *r;
 	wq_snapshot s;
 
@@ -54,18 +55,18 @@ static void bad_arguments(void **state)
 		IS(wq_new(&q, &(wq_options){.name = "q", .provider = &provider}), WQ_EINVAL);
 		provider.reserved[i] = 0;
 	}
-	assert_ptr_equal(q, (wq *)1);
+	assert_ptr_equal(q, (wq_queue *)1);
 	IS(wq_registry_size(r), 0);
-	IS(wq_look(NULL, &s), WQ_EINVAL);
+	IS(wq_snapshot_take(NULL, &s), WQ_EINVAL);
 	q = named(r, "q");
-	IS(wq_look(q, NULL), WQ_EINVAL);
+	IS(wq_snapshot_take(q, NULL), WQ_EINVAL);
 	IS(wq_free(q), 0);
 	IS(wq_registry_free(r), WQ_OK);
 }
 
 static void queues_stand_by_name(void **state)
 {
-	wq *a, *b, *c, *q = (wq *)1;
+	wq_queue *a, *b, *c, *q = (wq_queue *)1;
 	wq_registry *r;
 
 	(void)state;
@@ -77,7 +78,7 @@ static void queues_stand_by_name(void **state)
 	names_are(r, "a b c ");
 	IS(wq_registry_size(r), 3);
 	IS(wq_new(&q, &(wq_options){.name = "b", .registry = r}), WQ_EEXIST);
-	assert_ptr_equal(q, (wq *)1);
+	assert_ptr_equal(q, (wq_queue *)1);
 	IS(wq_registry_size(r), 3);
 	IS(wq_registry_free(r), WQ_EBUSY);
 	IS(wq_free(b), 0);
@@ -119,7 +120,7 @@ static void a_refused_name_frees_what_came_with_it(void **state)
 	                        .free = order_free,
 	                        .ctx = &order_frees};
 	wq_registry *r;
-	wq *first, *q = NULL;
+	wq_queue *first, *q = NULL;
 
 	(void)state;
 	memory_init(&mem);
@@ -145,7 +146,7 @@ static void a_refused_name_frees_what_came_with_it(void **state)
 static void a_held_registry_stays(void **state)
 {
 	wq_registry *r;
-	wq *q;
+	wq_queue *q;
 
 	(void)state;
 	IS(wq_registry_hold(NULL), WQ_EINVAL);
@@ -172,7 +173,7 @@ static void names_are_utf8(void **state)
 	static const char *const bad[] = {"x\xff", "\xc3", "\xc0\xaf", "\xed\xa0\x80",
 	                                  "\x80q", ".",    ".."};
 	wq_registry *r;
-	wq *q = NULL;
+	wq_queue *q = NULL;
 
 	(void)state;
 	IS(wq_registry_new(&r), WQ_OK);
@@ -189,7 +190,7 @@ static void names_are_utf8(void **state)
 static void two_registries_and_none(void **state)
 {
 	wq_registry *r1, *r2;
-	wq *q1, *q2, *q3;
+	wq_queue *q1, *q2, *q3;
 
 	(void)state;
 	IS(wq_registry_new(&r1), WQ_OK);
@@ -211,7 +212,7 @@ static void a_busy_queue_stays(void **state)
 {
 	wq_registry *r;
 	wq_item it;
-	wq *q;
+	wq_queue *q;
 
 	(void)state;
 	IS(wq_registry_new(&r), WQ_OK);
@@ -227,7 +228,7 @@ static void a_busy_queue_stays(void **state)
 	IS(wq_registry_free(r), WQ_OK);
 }
 
-static int stop_at_b(void *ctx, const char *name, wq *q)
+static int stop_at_b(void *ctx, const char *name, wq_queue *q)
 {
 	++*(int *)ctx;
 	/* It may use the queue. */
@@ -240,7 +241,7 @@ static void each_stops_when_it_is_told(void **state)
 {
 	static const char *const names[] = {"a", "b", "c"};
 	wq_registry *r;
-	wq *q[3];
+	wq_queue *q[3];
 	int n = 0;
 
 	(void)state;
@@ -258,12 +259,12 @@ static void each_stops_when_it_is_told(void **state)
 
 struct visit {
 	wq_registry *r;
-	wq *q;
+	wq_queue *q;
 	struct actor leaver;
 	_Atomic bool left;
 };
 
-static int answer_42(void *ctx, const char *name, wq *q)
+static int answer_42(void *ctx, const char *name, wq_queue *q)
 {
 	assert_string_equal(name, "q");
 	assert_ptr_equal(q, ctx);
@@ -271,10 +272,10 @@ static int answer_42(void *ctx, const char *name, wq *q)
 }
 
 /* The registry's lock is not held: others come and go, and each other's visits do not wait. */
-static int use_the_registry(void *ctx, const char *name, wq *q)
+static int use_the_registry(void *ctx, const char *name, wq_queue *q)
 {
 	wq_registry *r = ctx;
-	wq *other = named(r, "other");
+	wq_queue *other = named(r, "other");
 
 	names_are(r, "other q ");
 	IS(wq_registry_visit(r, name, answer_42, q), 42);
@@ -286,7 +287,7 @@ static int use_the_registry(void *ctx, const char *name, wq *q)
 static void a_visit_leaves_the_registry_free(void **state)
 {
 	wq_registry *r;
-	wq *q;
+	wq_queue *q;
 
 	(void)state;
 	IS(wq_registry_new(&r), WQ_OK);
@@ -311,7 +312,7 @@ static int64_t leave(void *arg)
 	return rc;
 }
 
-static int nothing(void *ctx, const char *name, wq *q)
+static int nothing(void *ctx, const char *name, wq_queue *q)
 {
 	(void)ctx;
 	(void)name;
@@ -320,7 +321,7 @@ static int nothing(void *ctx, const char *name, wq *q)
 }
 
 /* Whoever frees it waits from the moment that nobody else is let in. */
-static int use_what_is_freed(void *ctx, const char *name, wq *q)
+static int use_what_is_freed(void *ctx, const char *name, wq_queue *q)
 {
 	struct visit *v = ctx;
 
@@ -368,7 +369,7 @@ static void long_names(void **state)
 {
 	char name[257];
 	wq_registry *r;
-	wq *q = NULL;
+	wq_queue *q = NULL;
 
 	(void)state;
 	memset(name, '"', sizeof name); /* each is two when it is written */
@@ -404,7 +405,7 @@ static int64_t come_and_go(void *arg)
 	char name[] = {'q', (char)('0' + atomic_fetch_add(&t->next, 1)), '\0'};
 
 	for (int i = 0; i < ROUNDS; i++) {
-		wq *q = NULL, *twin;
+		wq_queue *q = NULL, *twin;
 		wq_item it;
 
 		if (wq_new(&q, &(wq_options){.name = name, .registry = t->r}) != WQ_OK)
@@ -501,7 +502,7 @@ static void random_end(struct tape *t)
 static void random_step(struct tape *t)
 {
 	static const enum wq_policy policies[] = {WQ_MIN, WQ_MAX, WQ_REPLACE, WQ_KEEP, WQ_REMIND};
-	wq *q = t->r.f.q;
+	wq_queue *q = t->r.f.q;
 	char key[] = {(char)('a' + rng_below(&t->rng, 12)), '\0'};
 
 	switch (rng_below(&t->rng, 10)) {
@@ -516,7 +517,7 @@ static void random_step(struct tape *t)
 		wq_add_limited(q, key, 1);
 		break;
 	case 4:
-		wq_cancel(q, key, 1);
+		cancel_key(q, key, 1);
 		break;
 	case 5:
 		wq_reschedule(q, key, 1, wq_now(q) + (int64_t)rng_below(&t->rng, 50));
@@ -574,7 +575,7 @@ static void the_depth_ends_at_0(void **state)
 	meter_open(&r, NULL);
 	for (char key = 'a'; key <= 'e'; key++)
 		IS(wq_add(r.f.q, &key, 1), WQ_QUEUED);
-	IS(wq_add_after(r.f.q, "later", 5, WQ_SECOND), WQ_WAITING);
+	IS(wq_add_after(r.f.q, "later", 5, WQ_SECOND), WQ_DELAYED);
 	IS(wq_try_get(r.f.q, &it), WQ_OK);
 	IS(wq_free(r.f.q), WQ_EBUSY);
 	IS(r.told.depth, 4); /* nothing was given up */
@@ -586,7 +587,7 @@ static void a_provider_may_lack_functions(void **state)
 {
 	wq_metrics_provider nothing = {0};
 	wq_item it;
-	wq *q;
+	wq_queue *q;
 
 	(void)state;
 	IS(wq_new(&q, &(wq_options){.name = "q", .provider = &nothing}), WQ_OK);

@@ -62,12 +62,12 @@ void meter_close(struct meter_rig *r)
 	IS(r->told.odd, 0);
 }
 
-wq_snapshot look(wq *q)
+wq_snapshot look(wq_queue *q)
 {
 	wq_snapshot s;
 
 	memset(&s, 0xee, sizeof s);
-	IS(wq_look(q, &s), WQ_OK);
+	IS(wq_snapshot_take(q, &s), WQ_OK);
 	return s;
 }
 
@@ -80,7 +80,7 @@ uint64_t total(wq_histogram h)
 	return n;
 }
 
-void told_agrees(const struct told *told, wq *q)
+void told_agrees(const struct told *told, wq_queue *q)
 {
 	wq_snapshot s = look(q);
 
@@ -107,12 +107,12 @@ void step_is(const wq_snapshot *from, const wq_snapshot *to, const struct step *
 	    {"retries", from->retries, to->retries, expected->retries},
 	    {"merged", from->merged, to->merged, expected->merged},
 	    {"refused", from->refused, to->refused, expected->refused},
-	    {"requeued", from->requeued, to->requeued, expected->requeued},
-	    {"dropped", from->dropped, to->dropped, expected->dropped},
+	    {"marked", from->marked, to->marked, expected->marked},
+	    {"discarded", from->discarded, to->discarded, expected->discarded},
 	    {"dead", from->dead, to->dead, expected->dead},
 	    {"stale", from->stale, to->stale, expected->stale},
-	    {"overstayed", from->overstayed, to->overstayed, expected->overstayed},
-	    {"given up", from->given_up, to->given_up, expected->given_up},
+	    {"slow_handlers", from->slow_handlers, to->slow_handlers, expected->slow_handlers},
+	    {"dropped", from->dropped, to->dropped, expected->dropped},
 	};
 	bool same = true;
 

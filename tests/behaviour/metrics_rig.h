@@ -26,15 +26,15 @@ void meter_close(struct meter_rig *r);
 
 wq_metrics_provider told_provider(struct told *told);
 /* The provider was told what the snapshot says. */
-void told_agrees(const struct told *told, wq *q);
+void told_agrees(const struct told *told, wq_queue *q);
 
-wq_snapshot look(wq *q);
+wq_snapshot look(wq_queue *q);
 uint64_t total(wq_histogram h);
 
 /* How far the counters went up, and the depth up or down. */
 struct step {
-	int64_t depth, adds, retries, merged, refused, requeued, dropped, dead, stale, overstayed;
-	int64_t given_up;
+	int64_t depth, adds, retries, merged, refused, marked, discarded, dead, stale, slow_handlers;
+	int64_t dropped;
 };
 
 /* Between two snapshots this happened, and nothing else. */

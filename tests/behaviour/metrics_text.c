@@ -73,8 +73,8 @@ static void busy_queue(struct fixture *f, wq_item *held)
 	wq_item it;
 
 	for (int i = 0; i < 2; i++) {
-		IS(wq_add_str(f->q, "given up"), WQ_QUEUED);
-		get_is(f->q, &it, "given up");
+		IS(wq_add_str(f->q, "dropped"), WQ_QUEUED);
+		get_is(f->q, &it, "dropped");
 		IS(wq_settle(f->q, &it, WQ_DROP), WQ_OK);
 	}
 	IS(wq_add_str(f->q, "dead"), WQ_QUEUED);
@@ -94,7 +94,7 @@ static void busy_queue(struct fixture *f, wq_item *held)
 	IS(wq_add_str(f->q, "a"), WQ_QUEUED);
 	IS(wq_add_str(f->q, "b"), WQ_QUEUED);
 	for (int i = 0; i < 7; i++)
-		IS(wq_add_after(f->q, &i, sizeof i, 100), WQ_WAITING);
+		IS(wq_add_after(f->q, &i, sizeof i, 100), WQ_DELAYED);
 	wq_manual_clock_advance(f->mc, 40);
 }
 
@@ -128,13 +128,13 @@ static void every_metric_has_its_value(void **state)
 		    {"wq_delay_lateness_seconds_sum{name=\"q\"}", 0, 1},
 		    {"wq_merged_total{name=\"q\"}", 5, 1},
 		    {"wq_refused_total{name=\"q\"}", 0, 1},
-		    {"wq_requeued_total{name=\"q\"}", 2, 1},
+		    {"wq_marked_total{name=\"q\"}", 2, 1},
 		    {"wq_dropped_total{name=\"q\"}", 0, 1},
-		    {"wq_given_up_total{name=\"q\"}", 2, 1},
+		    {"wq_dropped_total{name=\"q\"}", 2, 1},
 		    {"wq_left{name=\"q\"}", 0, 1},
 		    {"wq_dead_total{name=\"q\"}", 1, 1},
 		    {"wq_stale_total{name=\"q\"}", 3, 1},
-		    {"wq_overstayed_total{name=\"q\"}", 0, 1},
+		    {"wq_slow_handlers_total{name=\"q\"}", 0, 1},
 		};
 		struct page p;
 		wq_item held, left;
@@ -179,7 +179,7 @@ static void the_buckets_of_both_formats(void **state)
 	for (unsigned i = 0; i < WQ_BUCKETS; i++) {
 		int64_t took = i == WQ_BUCKETS - 1 ? 5000 * WQ_SECOND : wq_histogram_bound(i);
 
-		IS(wq_add_after(p.rig.f.q, "a", 1, 1), WQ_WAITING);
+		IS(wq_add_after(p.rig.f.q, "a", 1, 1), WQ_DELAYED);
 		wq_manual_clock_advance(p.rig.f.mc, 1 + took);
 		get_is(p.rig.f.q, &it, "a");
 		wq_manual_clock_advance(p.rig.f.mc, took);
@@ -222,7 +222,7 @@ static void an_age_that_nobody_knows(void **state)
 	wq_order order = {.push = push, .pop = pop, .ctx = &top};
 	struct page p;
 	wq_item it;
-	wq *q;
+	wq_queue *q;
 
 	(void)state;
 	page_open(&p, "fifo");
@@ -316,7 +316,7 @@ static void names_are_escaped(void **state)
 static void series_come_and_go_with_their_queue(void **state)
 {
 	struct page p;
-	wq *q;
+	wq_queue *q;
 
 	(void)state;
 	page_open(&p, "b");
@@ -339,7 +339,7 @@ static void a_writer_may_stop(void **state)
 {
 	static const int answers[] = {1, -1, 42, WQ_EIO};
 	struct page p;
-	wq *more[20];
+	wq_queue *more[20];
 
 	(void)state;
 	page_open(&p, "q");
@@ -382,7 +382,7 @@ static void bad_arguments(void **state)
 static int write_and_use(void *ctx, const char *bytes, size_t n)
 {
 	struct page *p = ctx;
-	wq *q;
+	wq_queue *q;
 
 	/* It is outside all locks. */
 	IS(wq_new(&q, &(wq_options){.name = "in between", .registry = p->r}), WQ_OK);
@@ -412,7 +412,7 @@ static void a_snapshot_as_json(void **state)
 
 	(void)state;
 	page_open(&p, "q");
-	IS(wq_look(p.rig.f.q, &s), WQ_OK);
+	IS(wq_snapshot_take(p.rig.f.q, &s), WQ_OK);
 	IS(wq_snapshot_json(&s, NULL, text_write, &p.t), WQ_OK);
 	IS(count_of(p.t.bytes, "\"name\""), 0);
 	IS(count_of(p.t.bytes, "\"next_due_ns\":null"), 1);
@@ -421,14 +421,14 @@ static void a_snapshot_as_json(void **state)
 	IS(p.t.bytes[p.t.n - 1], '}');
 	busy_queue(&p.rig.f, &held);
 	text_free(&p.t);
-	IS(wq_look(p.rig.f.q, &s), WQ_OK);
+	IS(wq_snapshot_take(p.rig.f.q, &s), WQ_OK);
 	IS(wq_snapshot_json(&s, "q\"\n", text_write, &p.t), WQ_OK);
 	assert_string_equal(
 	    p.t.bytes,
 	    "{\"name\":\"q\\u0022\\u000a\",\"now_ns\":1000000003040,\"queued\":2,\"running\":1,"
 	    "\"dirty\":1,\"waiting\":7,\"left\":0,\"remembered\":0,\"adds\":8,\"retries\":8,"
-	    "\"merged\":5,\"refused\":0,\"requeued\":2,\"dropped\":0,\"dead\":1,\"stale\":3,"
-	    "\"overstayed\":0,\"given_up\":2,\"unfinished_ns\":2040,\"next_due_ns\":1000000003100,"
+	    "\"merged\":5,\"refused\":0,\"marked\":2,\"discarded\":0,\"dead\":1,\"stale\":3,"
+	    "\"slow_handlers\":0,\"dropped\":2,\"unfinished_ns\":2040,\"next_due_ns\":1000000003100,"
 	    "\"oldest_queued\":{\"key\":\"a\",\"len\":1,\"age_ns\":40},"
 	    "\"longest_running\":{\"key\":\"held\",\"len\":4,\"age_ns\":2040},"
 	    "\"queue\":{\"count\":[5,0,0,0,0,0,0,0,0,0,0,0,0],\"sum_ns\":0},"

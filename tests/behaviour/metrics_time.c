@@ -3,6 +3,7 @@
  * and what a walk says of each key.
  */
 #include "metrics_rig.h"
+#include "../support/cancel.h"
 
 static void forward(struct meter_rig *r, int64_t ns)
 {
@@ -31,7 +32,7 @@ static void lands_in(int64_t took_ns, unsigned bucket)
 	wq_item it;
 
 	meter_open(&r, NULL);
-	IS(wq_add_after(r.f.q, "a", 1, 1), WQ_WAITING);
+	IS(wq_add_after(r.f.q, "a", 1, 1), WQ_DELAYED);
 	forward(&r, 1 + took_ns);
 	IS(wq_len(r.f.q), 1); /* so late it comes into line */
 	get_is(r.f.q, &it, "a");
@@ -69,7 +70,7 @@ static void the_queue_time_counts_from_the_due_time(void **state)
 
 	(void)state;
 	meter_open(&r, NULL);
-	IS(wq_add_after(r.f.q, "a", 1, 100), WQ_WAITING);
+	IS(wq_add_after(r.f.q, "a", 1, 100), WQ_DELAYED);
 	forward(&r, 130);
 	IS(wq_len(r.f.q), 1);
 	IS((int64_t)look(r.f.q).late.sum_ns, 30);
@@ -78,7 +79,7 @@ static void the_queue_time_counts_from_the_due_time(void **state)
 	get_is(r.f.q, &it, "a");
 	IS((int64_t)look(r.f.q).queue.sum_ns, 37);
 	/* While it is held, it comes back from its due time on. */
-	IS(wq_add_after(r.f.q, "a", 1, 10), WQ_WAITING);
+	IS(wq_add_after(r.f.q, "a", 1, 10), WQ_DELAYED);
 	forward(&r, 15);
 	IS(wq_done(r.f.q, &it), WQ_QUEUED);
 	IS((int64_t)look(r.f.q).work.sum_ns, 15);
@@ -122,25 +123,25 @@ static void calls_of_many_and_of_two_steps(void **state)
 	for (int i = 0; i < 8; i++)
 		IS(wq_add(r.f.q, &i, sizeof i), WQ_QUEUED);
 	forward(&r, 10);
-	IS(wq_get_many(r.f.q, items, sizeof *items, 3, WQ_NOWAIT), 3);
+	IS(wq_get_many_until(r.f.q, items, 3, WQ_NOWAIT), 3);
 	IS((int64_t)look(r.f.q).queue.sum_ns, 30);
 	forward(&r, 1);
-	IS(wq_next_many(r.f.q, items, sizeof *items, 3, 3, WQ_NOWAIT), 3);
+	IS(wq_next_many_until(r.f.q, items, 3, 3, WQ_NOWAIT), 3);
 	IS((int64_t)look(r.f.q).work.sum_ns, 3);
 	IS((int64_t)look(r.f.q).queue.sum_ns, 30 + 33);
 	it = items[0];
 	forward(&r, 100);
-	IS(wq_done_many(r.f.q, items + 1, sizeof *items, 2, NULL), 2);
+	IS(wq_done_many(r.f.q, items + 1, 2, NULL), 2);
 	IS((int64_t)look(r.f.q).work.sum_ns, 3 + 200);
 	IS(wq_next_until(r.f.q, &it, WQ_NOWAIT), WQ_OK);
 	IS((int64_t)look(r.f.q).work.sum_ns, 3 + 300);
 	IS((int64_t)look(r.f.q).queue.sum_ns, 30 + 33 + 111);
 	forward(&r, 1000);
-	IS(wq_settle_next(r.f.q, &it, WQ_DONE, WQ_NOWAIT, &settled), WQ_OK);
+	IS(wq_settle_next_until(r.f.q, &it, WQ_DONE, WQ_NOWAIT, &settled), WQ_OK);
 	IS((int64_t)look(r.f.q).work.sum_ns, 3 + 300 + 1000);
 	IS((int64_t)look(r.f.q).queue.sum_ns, 30 + 33 + 111 + 1111);
 	forward(&r, 10000);
-	IS(wq_settle_next(r.f.q, &it, WQ_DONE, WQ_NOWAIT, &settled), WQ_EAGAIN);
+	IS(wq_settle_next_until(r.f.q, &it, WQ_DONE, WQ_NOWAIT, &settled), WQ_EAGAIN);
 	IS((int64_t)look(r.f.q).work.sum_ns, 3 + 300 + 1000 + 10000);
 	IS((int64_t)total(look(r.f.q).work), 8);
 	meter_close(&r);
@@ -218,7 +219,7 @@ static void ages_of_many_holders(void **state)
 		IS((int64_t)s.longest_running.len, sizeof first);
 		assert_memory_equal(s.longest_running.key, &first, sizeof first);
 		IS(n % 3 ? wq_done(r.f.q, &items[i]) : wq_retry(r.f.q, &items[i]),
-		   n % 3 ? WQ_OK : WQ_WAITING);
+		   n % 3 ? WQ_OK : WQ_DELAYED);
 		held[i] = false;
 		forward(&r, 1);
 	}
@@ -282,10 +283,10 @@ static void the_next_to_come_due(void **state)
 	(void)state;
 	meter_open(&r, NULL);
 	IS(look(r.f.q).next_due_ns, WQ_NEVER);
-	IS(wq_add_after(r.f.q, "never", 5, WQ_NEVER), WQ_WAITING);
+	IS(wq_add_after(r.f.q, "never", 5, WQ_NEVER), WQ_DELAYED);
 	IS(look(r.f.q).next_due_ns, WQ_NEVER);
-	IS(wq_add_after(r.f.q, "b", 1, 20), WQ_WAITING);
-	IS(wq_add_after(r.f.q, "a", 1, 10), WQ_WAITING);
+	IS(wq_add_after(r.f.q, "b", 1, 20), WQ_DELAYED);
+	IS(wq_add_after(r.f.q, "a", 1, 10), WQ_DELAYED);
 	IS(look(r.f.q).next_due_ns, START_NS + 10);
 	IS((int64_t)look(r.f.q).waiting, 3);
 	forward(&r, 10);
@@ -341,7 +342,7 @@ static void an_order_of_ones_own(void **state)
 	IS(wq_add_str(r.f.q, "b"), WQ_QUEUED);
 	IS(look(r.f.q).oldest_queued.age_ns, -1);
 	/* The rest is as ever, also for a key that was cancelled and is still in the order. */
-	IS(wq_cancel(r.f.q, "b", 1), WQ_STATE_QUEUED);
+	IS(cancel_key(r.f.q, "b", 1), WQ_STATE_QUEUED);
 	get_is(r.f.q, &it, "a");
 	IS((int64_t)look(r.f.q).queue.sum_ns, 10);
 	forward(&r, 5);
@@ -359,7 +360,7 @@ static void a_clock_that_goes_back(void **state)
 	wq_metrics_provider provider = told_provider(&told);
 	wq_snapshot s;
 	wq_item it;
-	wq *q;
+	wq_queue *q;
 
 	(void)state;
 	IS(wq_new(&q, &(wq_options){.name = "q", .clock = &clock, .provider = &provider}), WQ_OK);
@@ -391,7 +392,7 @@ static int find(void *ctx, const wq_key_info *info)
 	return 1;
 }
 
-static wq_key_info shown(wq *q, const char *key)
+static wq_key_info shown(wq_queue *q, const char *key)
 {
 	wq_key_info info = {.key = key, .len = strlen(key)};
 
@@ -432,7 +433,7 @@ static void a_walk_without_a_name(void **state)
 	get_is(f->q, &it, "a");
 	IS(wq_manual_clock_advance(f->mc, 5), WQ_OK);
 	IS(shown(f->q, "a").running_ns, 0);
-	IS(wq_retry(f->q, &it), WQ_WAITING);
+	IS(wq_retry(f->q, &it), WQ_DELAYED);
 	IS(shown(f->q, "a").failures, 1);
 }
 

@@ -3,6 +3,7 @@
  * hold of the lock asks for the time once.
  */
 #include "metrics_rig.h"
+#include "../support/cancel.h"
 
 static void forward(struct meter_rig *r, int64_t ns)
 {
@@ -18,11 +19,11 @@ static void due_reminder(struct meter_rig *r, wq_item *held)
 	IS(wq_add_str(r->f.q, "held"), WQ_QUEUED);
 	get_is(r->f.q, held, "held");
 	IS(wq_add_str(r->f.q, "a"), WQ_QUEUED);
-	IS(remind(r->f.q, "a", 5), WQ_WAITING);
+	IS(remind(r->f.q, "a", 5), WQ_DELAYED);
 	forward(r, 12);
 }
 
-static int by_get(wq *q, wq_item *it)
+static int by_get(wq_queue *q, wq_item *it)
 {
 	wq_item held = *it;
 	int rc = wq_try_get(q, it);
@@ -31,33 +32,33 @@ static int by_get(wq *q, wq_item *it)
 	return rc;
 }
 
-static int by_get_many(wq *q, wq_item *it)
+static int by_get_many(wq_queue *q, wq_item *it)
 {
 	wq_item held = *it;
-	int rc = wq_get_many(q, it, sizeof *it, 1, WQ_NOWAIT);
+	int rc = wq_get_many_until(q, it, 1, WQ_NOWAIT);
 
 	IS(wq_done(q, &held), WQ_OK);
 	return rc - 1;
 }
 
-static int by_next(wq *q, wq_item *it)
+static int by_next(wq_queue *q, wq_item *it)
 {
 	return wq_next_until(q, it, WQ_NOWAIT);
 }
 
-static int by_next_many(wq *q, wq_item *it)
+static int by_next_many(wq_queue *q, wq_item *it)
 {
-	return wq_next_many(q, it, sizeof *it, 1, 1, WQ_NOWAIT) - 1;
+	return wq_next_many_until(q, it, 1, 1, WQ_NOWAIT) - 1;
 }
 
-static int by_settle_next(wq *q, wq_item *it)
+static int by_settle_next(wq_queue *q, wq_item *it)
 {
 	int settled;
 
-	return wq_settle_next(q, it, WQ_DONE, WQ_NOWAIT, &settled);
+	return wq_settle_next_until(q, it, WQ_DONE, WQ_NOWAIT, &settled);
 }
 
-static int (*const ways_to_get[])(wq *, wq_item *) = {by_get, by_get_many, by_next, by_next_many,
+static int (*const ways_to_get[])(wq_queue *, wq_item *) = {by_get, by_get_many, by_next, by_next_many,
                                                       by_settle_next};
 
 /* It merges with its key, and was so late, whether or not somebody looked before. */
@@ -90,14 +91,14 @@ static void a_reminder_that_is_due_when_its_key_is_got(void **state)
 /* A drain that runs what waits makes it come early: that is not late. */
 static void a_reminder_that_a_drain_brings(void **state)
 {
-	wq_drain_options o = {.waiting = WQ_WAITING_RUN};
+	wq_drain_options o = {.mode = WQ_DRAIN_RUN};
 	struct meter_rig r;
 	wq_snapshot s;
 
 	(void)state;
 	meter_open(&r, NULL);
 	IS(wq_add_str(r.f.q, "a"), WQ_QUEUED);
-	IS(remind(r.f.q, "a", 5), WQ_WAITING);
+	IS(remind(r.f.q, "a", 5), WQ_DELAYED);
 	IS(wq_drain_until(r.f.q, 0, &o, NULL), WQ_ETIMEDOUT);
 	s = look(r.f.q);
 	IS((int64_t)s.merged, 1);
@@ -115,7 +116,7 @@ static void a_reminder_of_later(void **state)
 	(void)state;
 	meter_open(&r, NULL);
 	IS(wq_add_str(r.f.q, "a"), WQ_QUEUED);
-	IS(remind(r.f.q, "a", 5), WQ_WAITING);
+	IS(remind(r.f.q, "a", 5), WQ_DELAYED);
 	forward(&r, 4);
 	get_is(r.f.q, &it, "a");
 	IS((int64_t)look(r.f.q).merged, 0);
@@ -141,7 +142,7 @@ static void lateness_is_known_by_gets(void **state)
 		meter_open(&r, NULL);
 		for (int k = 0; k < KEYS; k++)
 			IS(wq_add(r.f.q, &k, sizeof k), WQ_QUEUED);
-		IS(wq_add_after(r.f.q, "late", 4, 10), WQ_WAITING);
+		IS(wq_add_after(r.f.q, "late", 4, 10), WQ_DELAYED);
 		IS(wq_try_get(r.f.q, &it), WQ_OK);
 		for (int k = 1; k < KEYS; k++) {
 			forward(&r, STEP_NS);
@@ -163,7 +164,7 @@ enum { BURST = 3500 }; /* more than one hold of the lock moves */
 static void burst(struct meter_rig *r)
 {
 	for (uint32_t key = 0; key < BURST; key++)
-		IS(wq_add_after(r->f.q, &key, sizeof key, 1), WQ_WAITING);
+		IS(wq_add_after(r->f.q, &key, sizeof key, 1), WQ_DELAYED);
 	forward(r, 1);
 }
 
@@ -201,7 +202,7 @@ static void a_reminder_behind_a_burst(void **state)
 		IS(wq_add_str(r.f.q, "held"), WQ_QUEUED);
 		get_is(r.f.q, &it, "held");
 		IS(wq_add_str(r.f.q, "a"), WQ_QUEUED);
-		IS(remind(r.f.q, "a", 5), WQ_WAITING);
+		IS(remind(r.f.q, "a", 5), WQ_DELAYED);
 		burst(&r);
 		forward(&r, 11);
 		IS(ways_to_get[i](r.f.q, &it), WQ_OK);
@@ -228,16 +229,16 @@ static void what_was_parked_may_be_late(void **state)
 	IS(wq_done(r.f.q, &it), WQ_OK); /* it is remembered */
 	burst(&r);
 	IS(wq_add_str(r.f.q, "a"), WQ_QUEUED);
-	assert_true(wq_cancel(r.f.q, "a", 1) > 0);
+	assert_true(cancel_key(r.f.q, "a", 1) > 0);
 	IS((int64_t)look(r.f.q).remembered, 1);
 	IS((int64_t)total(look(r.f.q).late), BURST);
-	IS(wq_add_after(r.f.q, "a", 1, 10), WQ_WAITING);
+	IS(wq_add_after(r.f.q, "a", 1, 10), WQ_DELAYED);
 	forward(&r, 13);
 	IS(wq_len(r.f.q), BURST + 1);
 	IS((int64_t)total(look(r.f.q).late), BURST + 1);
 	/* Beside a hold that began at any time. */
 	IS(wq_try_get(r.f.q, &it), WQ_OK);
-	IS(wq_add_after(r.f.q, it.key, it.len, 10), WQ_WAITING);
+	IS(wq_add_after(r.f.q, it.key, it.len, 10), WQ_DELAYED);
 	forward(&r, 13);
 	IS(wq_done(r.f.q, &it), WQ_QUEUED);
 	IS((int64_t)total(look(r.f.q).late), BURST + 2);
@@ -260,7 +261,7 @@ static int64_t count(void *ctx)
 
 struct clocked {
 	struct counting clock;
-	wq *q;
+	wq_queue *q;
 };
 
 static void clocked_open(struct clocked *c, int nkeys)
@@ -290,28 +291,28 @@ static void one_look_for_a_hold(bool timed)
 
 	clocked_open(&c, 500);
 	for (int i = 1000; timed && i < 1100; i++)
-		IS(wq_add_after(c.q, &i, sizeof i, WQ_SECOND), WQ_WAITING);
+		IS(wq_add_after(c.q, &i, sizeof i, WQ_SECOND), WQ_DELAYED);
 	LOOKS(&c, wq_add_str(c.q, "new"), WQ_QUEUED, 1);
 	LOOKS(&c, wq_try_get(c.q, &it), WQ_OK, 1);
 	LOOKS(&c, wq_done(c.q, &it), WQ_OK, 1);
 	IS(wq_try_get(c.q, &it), WQ_OK);
 	LOOKS(&c, wq_next_until(c.q, &it, WQ_NOWAIT), WQ_OK, 1);
-	LOOKS(&c, wq_settle_next(c.q, &it, WQ_DONE, WQ_NOWAIT, &settled), WQ_OK, 1);
+	LOOKS(&c, wq_settle_next_until(c.q, &it, WQ_DONE, WQ_NOWAIT, &settled), WQ_OK, 1);
 	IS(settled, WQ_OK);
-	LOOKS(&c, wq_settle_next(c.q, &it, WQ_DROP, WQ_NOWAIT, &settled), WQ_OK, 1);
-	LOOKS(&c, wq_settle_next(c.q, &it, WQ_RETRY, WQ_NOWAIT, &settled), WQ_OK, 1);
-	IS(settled, WQ_WAITING);
-	LOOKS(&c, wq_settle_next(c.q, &it, 5 * WQ_SECOND, WQ_NOWAIT, &settled), WQ_OK, 1);
-	LOOKS(&c, wq_retry(c.q, &it), WQ_WAITING, 1);
-	LOOKS(&c, wq_get_many(c.q, items, sizeof *items, 100, WQ_NOWAIT), 100, 1);
-	LOOKS(&c, wq_next_many(c.q, items, sizeof *items, 100, 100, WQ_NOWAIT), 100, 1);
-	LOOKS(&c, wq_done_many(c.q, items, sizeof *items, 100, NULL), 100, 1);
+	LOOKS(&c, wq_settle_next_until(c.q, &it, WQ_DROP, WQ_NOWAIT, &settled), WQ_OK, 1);
+	LOOKS(&c, wq_settle_next_until(c.q, &it, WQ_RETRY, WQ_NOWAIT, &settled), WQ_OK, 1);
+	IS(settled, WQ_DELAYED);
+	LOOKS(&c, wq_settle_next_until(c.q, &it, 5 * WQ_SECOND, WQ_NOWAIT, &settled), WQ_OK, 1);
+	LOOKS(&c, wq_retry(c.q, &it), WQ_DELAYED, 1);
+	LOOKS(&c, wq_get_many_until(c.q, items, 100, WQ_NOWAIT), 100, 1);
+	LOOKS(&c, wq_next_many_until(c.q, items, 100, 100, WQ_NOWAIT), 100, 1);
+	LOOKS(&c, wq_done_many(c.q, items, 100, NULL), 100, 1);
 	/* Keys that come back ask whether anything is due. */
-	IS(wq_get_many(c.q, items, sizeof *items, 100, WQ_NOWAIT), 100);
+	IS(wq_get_many_until(c.q, items, 100, WQ_NOWAIT), 100);
 	for (int i = 0; i < 100; i++)
 		IS(wq_add(c.q, items[i].key, items[i].len), WQ_MARKED);
-	LOOKS(&c, wq_done_many(c.q, items, sizeof *items, 100, NULL), 100, 1);
-	LOOKS(&c, wq_add_after(c.q, "z", 1, WQ_SECOND), WQ_WAITING, 1);
+	LOOKS(&c, wq_done_many(c.q, items, 100, NULL), 100, 1);
+	LOOKS(&c, wq_add_after(c.q, "z", 1, WQ_SECOND), WQ_DELAYED, 1);
 	assert_true(wq_free(c.q) > 0);
 }
 
@@ -331,16 +332,16 @@ static void each_hold_looks_anew(void **state)
 
 	(void)state;
 	clocked_open(&c, KEYS);
-	LOOKS(&c, wq_get_many(c.q, items, sizeof *items, KEYS, WQ_NOWAIT), KEYS, HOLDS);
-	LOOKS(&c, wq_done_many(c.q, items, sizeof *items, KEYS, NULL), KEYS, HOLDS);
+	LOOKS(&c, wq_get_many_until(c.q, items, KEYS, WQ_NOWAIT), KEYS, HOLDS);
+	LOOKS(&c, wq_done_many(c.q, items, KEYS, NULL), KEYS, HOLDS);
 	/* And what comes after the call does not see its time. */
 	for (int i = 0; i < KEYS; i++)
 		IS(wq_add(c.q, &i, sizeof i), WQ_QUEUED);
-	IS(wq_get_many(c.q, items, sizeof *items, KEYS, WQ_NOWAIT), KEYS);
+	IS(wq_get_many_until(c.q, items, KEYS, WQ_NOWAIT), KEYS);
 	c.clock.now_ns += 7;
 	IS(wq_done(c.q, &items[0]), WQ_OK);
 	IS((int64_t)look(c.q).work.sum_ns, 7);
-	LOOKS(&c, wq_next_many(c.q, items + 1, sizeof *items, KEYS - 1, KEYS - 1, WQ_NOWAIT),
+	LOOKS(&c, wq_next_many_until(c.q, items + 1, KEYS - 1, KEYS - 1, WQ_NOWAIT),
 	      WQ_EAGAIN, HOLDS);
 	IS((int64_t)look(c.q).work.sum_ns, 7 * KEYS);
 	IS(wq_free(c.q), 0);
@@ -356,9 +357,9 @@ static void a_promotion_ends_the_time_of_a_hold(void **state)
 	(void)state;
 	clocked_open(&c, 2);
 	IS(wq_try_get(c.q, &it), WQ_OK);
-	IS(wq_add_after(c.q, "due", 3, 1), WQ_WAITING);
+	IS(wq_add_after(c.q, "due", 3, 1), WQ_DELAYED);
 	c.clock.now_ns += 5;
-	LOOKS(&c, wq_settle_next(c.q, &it, WQ_RETRY, WQ_NOWAIT, &settled), WQ_OK, 2);
+	LOOKS(&c, wq_settle_next_until(c.q, &it, WQ_RETRY, WQ_NOWAIT, &settled), WQ_OK, 2);
 	IS((int64_t)look(c.q).late.sum_ns, 4);
 	IS(wq_done(c.q, &it), WQ_OK);
 	assert_true(wq_free(c.q) > 0);
@@ -379,7 +380,7 @@ static void unfinished_work_of_centuries(void **state)
 	IS(wq_manual_clock_advance(f.mc, 100 * 8760 * WQ_HOUR), WQ_OK); /* nor is it early */
 	for (int i = 0; i < MANY; i++)
 		IS(wq_add(f.q, &i, sizeof i), WQ_QUEUED);
-	IS(wq_get_many(f.q, items, sizeof *items, MANY, WQ_NOWAIT), MANY);
+	IS(wq_get_many_until(f.q, items, MANY, WQ_NOWAIT), MANY);
 	IS(look(f.q).unfinished_ns, 0);
 	IS(wq_manual_clock_advance(f.mc, 51 * WQ_HOUR), WQ_OK);
 	IS(look(f.q).unfinished_ns, 51 * WQ_HOUR * MANY);
@@ -388,13 +389,13 @@ static void unfinished_work_of_centuries(void **state)
 		IS(look(f.q).unfinished_ns, INT64_MAX);
 	}
 	/* The others keep their exact sum, */
-	IS(wq_done_many(f.q, items, sizeof *items, MANY - 3, NULL), MANY - 3);
+	IS(wq_done_many(f.q, items, MANY - 3, NULL), MANY - 3);
 	IS(look(f.q).unfinished_ns, 3 * 261 * WQ_HOUR);
 	IS(look(f.q).longest_running.age_ns, 261 * WQ_HOUR);
 	/* and those that are done took longer than can be added up. */
 	IS((int64_t)total(look(f.q).work), MANY - 3);
 	assert_true(look(f.q).work.sum_ns == UINT64_MAX);
-	IS(wq_done_many(f.q, items + MANY - 3, sizeof *items, 3, NULL), 3);
+	IS(wq_done_many(f.q, items + MANY - 3, 3, NULL), 3);
 	assert_true(look(f.q).work.sum_ns == UINT64_MAX);
 	free(items);
 	fixture_close(&f, 0);
@@ -402,7 +403,7 @@ static void unfinished_work_of_centuries(void **state)
 
 /* ---- the next to come due ----------------------------------------------------- */
 
-static int64_t next_due(wq *q)
+static int64_t next_due(wq_queue *q)
 {
 	wq_snapshot s = look(q);
 
@@ -416,29 +417,29 @@ static void the_next_due_is_one_that_waits(void **state)
 
 	(void)state;
 	meter_open(&r, NULL);
-	IS(wq_add_after(r.f.q, "a", 1, 5 * WQ_SECOND), WQ_WAITING);
-	IS(wq_cancel(r.f.q, "a", 1), WQ_STATE_WAITING);
+	IS(wq_add_after(r.f.q, "a", 1, 5 * WQ_SECOND), WQ_DELAYED);
+	IS(cancel_key(r.f.q, "a", 1), WQ_STATE_WAITING);
 	IS(next_due(r.f.q), WQ_NEVER);
 	for (int i = 0; i < 5; i++)
-		IS(wq_add_after(r.f.q, &i, sizeof i, (i + 10) * WQ_SECOND), WQ_WAITING);
-	IS(wq_add_after(r.f.q, "a", 1, WQ_SECOND), WQ_WAITING);
+		IS(wq_add_after(r.f.q, &i, sizeof i, (i + 10) * WQ_SECOND), WQ_DELAYED);
+	IS(wq_add_after(r.f.q, "a", 1, WQ_SECOND), WQ_DELAYED);
 	IS(next_due(r.f.q), WQ_SECOND);
-	IS(wq_cancel(r.f.q, "a", 1), WQ_STATE_WAITING);
+	IS(cancel_key(r.f.q, "a", 1), WQ_STATE_WAITING);
 	IS(next_due(r.f.q), 10 * WQ_SECOND);
-	IS(wq_add_after(r.f.q, "a", 1, WQ_SECOND), WQ_WAITING);
+	IS(wq_add_after(r.f.q, "a", 1, WQ_SECOND), WQ_DELAYED);
 	IS(wq_reschedule(r.f.q, "a", 1, WQ_NEVER), WQ_MOVED);
 	IS(next_due(r.f.q), 10 * WQ_SECOND);
 	/* An add absorbs it, held or not. */
 	IS(wq_add(r.f.q, &(int){0}, sizeof(int)), WQ_QUEUED);
 	IS(next_due(r.f.q), 11 * WQ_SECOND);
 	IS(wq_try_get(r.f.q, &it), WQ_OK);
-	IS(wq_add_after(r.f.q, it.key, it.len, WQ_SECOND), WQ_WAITING);
+	IS(wq_add_after(r.f.q, it.key, it.len, WQ_SECOND), WQ_DELAYED);
 	IS(next_due(r.f.q), WQ_SECOND);
 	IS(wq_add(r.f.q, it.key, it.len), WQ_MARKED);
 	IS(next_due(r.f.q), 11 * WQ_SECOND);
 	IS(wq_done(r.f.q, &it), WQ_QUEUED);
 	for (int i = 1; i < 5; i++)
-		IS(wq_cancel(r.f.q, &i, sizeof i), WQ_STATE_WAITING);
+		IS(cancel_key(r.f.q, &i, sizeof i), WQ_STATE_WAITING);
 	IS((int64_t)look(r.f.q).waiting, 1);
 	IS(next_due(r.f.q), WQ_NEVER);
 	/* Nothing is lost by it. */
@@ -460,9 +461,9 @@ static void very_many_cancelled(void **state)
 	(void)state;
 	meter_open(&r, NULL);
 	for (int i = 0; i < 2 * KEYS; i++)
-		IS(wq_add_after(r.f.q, &i, sizeof i, WQ_HOUR + i * WQ_SECOND), WQ_WAITING);
+		IS(wq_add_after(r.f.q, &i, sizeof i, WQ_HOUR + i * WQ_SECOND), WQ_DELAYED);
 	for (int i = 0; i < KEYS; i++)
-		IS(wq_cancel(r.f.q, &i, sizeof i), WQ_STATE_WAITING);
+		IS(cancel_key(r.f.q, &i, sizeof i), WQ_STATE_WAITING);
 	do {
 		int64_t before = next;
 

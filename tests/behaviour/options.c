@@ -3,7 +3,7 @@
 
 #include <sched.h>
 
-static void works(wq *q)
+static void works(wq_queue *q)
 {
 	check_whole(q, 0, 0);
 	IS(wq_free(q), 0);
@@ -11,7 +11,7 @@ static void works(wq *q)
 
 static void no_options_at_all(void **state)
 {
-	wq *q = NULL;
+	wq_queue *q = NULL;
 
 	(void)state;
 	IS(wq_new(&q, NULL), WQ_OK);
@@ -24,7 +24,7 @@ static void no_options_at_all(void **state)
 static void out_is_untouched_on_an_error(void **state)
 {
 	int here;
-	wq *q = (wq *)(void *)&here;
+	wq_queue *q = (wq_queue *)(void *)&here;
 
 	(void)state;
 	IS(wq_new(&q, &(wq_options){.spin_ns = -5}), WQ_EINVAL);
@@ -33,7 +33,7 @@ static void out_is_untouched_on_an_error(void **state)
 
 static void reserved_words_must_be_zero(void **state)
 {
-	wq *q = NULL;
+	wq_queue *q = NULL;
 
 	(void)state;
 	for (size_t i = 0; i < LENGTH(((wq_options *)0)->reserved); i++)
@@ -49,7 +49,7 @@ static void reserved_words_must_be_zero(void **state)
 static void name_is_copied_and_bounded(void **state)
 {
 	char name[300];
-	wq *q = NULL;
+	wq_queue *q = NULL;
 
 	(void)state;
 	memset(name, 'n', sizeof name);
@@ -69,7 +69,7 @@ static void spin_in_range(void **state)
 {
 	static const int64_t good[] = {WQ_SPIN_NEVER, 0, 1, 1000, WQ_MILLISECOND};
 	static const int64_t bad[] = {-2, INT64_MIN, WQ_MILLISECOND + 1, INT64_MAX};
-	wq *q = NULL;
+	wq_queue *q = NULL;
 
 	(void)state;
 	for (size_t i = 0; i < LENGTH(bad); i++) {
@@ -91,7 +91,7 @@ static void spinning_gets_are_found(void **state)
 	for (size_t i = 0; i < LENGTH(spins); i++)
 		for (int round = 0; round < 50; round++) {
 			struct getter a, b;
-			wq *q;
+			wq_queue *q;
 
 			IS(wq_new(&q, &(wq_options){.spin_ns = spins[i]}), WQ_OK);
 			getter_start(&a, q, WQ_NEVER);
@@ -118,7 +118,7 @@ static void spinning_ends_at_the_deadline(void **state)
 {
 	enum { TRIES = 40 };
 	int64_t best = INT64_MAX;
-	wq *q;
+	wq_queue *q;
 
 	(void)state;
 	IS(wq_new(&q, &(wq_options){.spin_ns = WQ_MILLISECOND}), WQ_OK);
@@ -143,7 +143,7 @@ static void spinning_ends_at_the_deadline(void **state)
 static void callbacks_must_be_there(void **state)
 {
 	struct memory mem;
-	wq *q = NULL;
+	wq_queue *q = NULL;
 
 	(void)state;
 	memory_init(&mem);
@@ -168,7 +168,7 @@ static void callbacks_must_be_there(void **state)
 static void seeds_of_every_kind(void **state)
 {
 	static const uint64_t seeds[] = {0, 1, 2, UINT64_MAX, UINT64_C(1) << 63};
-	wq *q;
+	wq_queue *q;
 
 	(void)state;
 	for (size_t i = 0; i < LENGTH(seeds); i++) {
@@ -183,7 +183,7 @@ static void seeds_of_every_kind(void **state)
 /* [BOUND] */
 static void max_keys_extremes(void **state)
 {
-	wq *q;
+	wq_queue *q;
 
 	(void)state;
 	IS(wq_new(&q, &(wq_options){.max_keys = 1}), WQ_OK);
@@ -199,7 +199,7 @@ static void max_keys_extremes(void **state)
 static void allocator_is_copied_and_alone_asked(void **state)
 {
 	struct memory mem;
-	wq *q;
+	wq_queue *q;
 
 	(void)state;
 	memory_init(&mem);

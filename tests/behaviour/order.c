@@ -107,15 +107,15 @@ static void Q10_order_through_the_many_calls(void **state)
 	for (int i = 0; i < 4; i++)
 		keys[i] = (wq_key){&"abcd"[i], 1};
 	IS(wq_add_many(f.q, keys, 4, NULL), 4);
-	IS(wq_get_many(f.q, items, sizeof items[0], 2, WQ_NOWAIT), 2);
+	IS(wq_get_many_until(f.q, items, 2, WQ_NOWAIT), 2);
 	IS(*(const char *)items[0].key, 'd');
 	IS(*(const char *)items[1].key, 'c');
 	wq_add_str(f.q, "c");
-	IS(wq_next_many(f.q, items, sizeof items[0], 2, 4, WQ_NOWAIT), 3);
+	IS(wq_next_many_until(f.q, items, 2, 4, WQ_NOWAIT), 3);
 	IS(*(const char *)items[0].key, 'c');
 	IS(*(const char *)items[1].key, 'b');
 	IS(*(const char *)items[2].key, 'a');
-	IS(wq_done_many(f.q, items, sizeof items[0], 3, NULL), 3);
+	IS(wq_done_many(f.q, items, 3, NULL), 3);
 	check_whole(f.q, 0, 0);
 	fixture_close(&f, 0);
 	IS(l.frees, 1);
@@ -259,7 +259,7 @@ static void Q10_room_at_its_limit(void **state)
 	                  .pop = priority_pop,
 	                  .ctx = &p,
 	                  .room = WQ_ORDER_ROOM_MAX};
-	wq *q = NULL;
+	wq_queue *q = NULL;
 	static char key[WQ_KEY_MAX];
 	wq_item it;
 
@@ -303,7 +303,7 @@ static void free_hook_when_new_fails(void **state)
 	static char name[300];
 	struct lifo l;
 	struct memory mem;
-	wq *q = NULL;
+	wq_queue *q = NULL;
 
 	(void)state;
 	memset(name, 'n', sizeof name - 1);

@@ -3,6 +3,7 @@
  * already, for each policy, and reminders, cell by cell beside each state.
  */
 #include "../support/support.h"
+#include "../support/cancel.h"
 
 enum { Q = WQ_STATE_QUEUED, R = WQ_STATE_RUNNING, RD = R | WQ_STATE_DIRTY, W = WQ_STATE_WAITING };
 
@@ -54,7 +55,7 @@ static void check_policy(void **state)
 				wq_add_str(f.q, "k");
 				get_is(f.q, &it, "k");
 			}
-			IS(after(f.q, "k", 50 * MS, first), WQ_WAITING);
+			IS(after(f.q, "k", 50 * MS, first), WQ_DELAYED);
 			IS(after(f.q, "k", c->second_ms * MS, c->policy), c->answer);
 			IS(count_keys(f.q), 1);
 			wq_manual_clock_advance(f.mc, c->due_ms * MS - 1);
@@ -76,7 +77,7 @@ static void check_policy(void **state)
 static void D4_no_add_makes_a_ready_key_wait(void **state)
 {
 	struct fixture *f = *state;
-	wq *q = f->q;
+	wq_queue *q = f->q;
 	wq_item it;
 
 	for (enum wq_policy policy = WQ_MIN; policy <= WQ_KEEP; policy++) {
@@ -114,9 +115,9 @@ static const struct cell cells[] = {
     {"reminder: add, running and dirty", ADD, RD, WQ_MERGED, RD | W},
     {"reminder: add, waiting", ADD, W, WQ_QUEUED, Q | W},
 
-    {"reminder: add_after, alone", AFTER, 0, WQ_WAITING, W},
+    {"reminder: add_after, alone", AFTER, 0, WQ_DELAYED, W},
     {"reminder: add_after, queued", AFTER, Q, WQ_MERGED, Q | W},
-    {"reminder: add_after, running", AFTER, R, WQ_WAITING, R | W},
+    {"reminder: add_after, running", AFTER, R, WQ_DELAYED, R | W},
     {"reminder: add_after, running and dirty", AFTER, RD, WQ_MERGED, RD | W},
     {"reminder: add_after, waiting", AFTER, W, WQ_MOVED, W},
 
@@ -162,7 +163,7 @@ static int make_call(struct fixture *f, enum call call, const wq_item *it)
 	case DUE:
 		return wq_manual_clock_advance(f->mc, 50 * MS);
 	case CANCEL:
-		return wq_cancel(f->q, "k", 1);
+		return cancel_key(f->q, "k", 1);
 	case DONE:
 		return wq_done(f->q, it);
 	case TAIL:
@@ -182,11 +183,11 @@ static void set_up(struct fixture *f, const struct cell *c, bool reminder_first,
 	}
 	for (int i = 0; i < 2; i++) {
 		if ((i == 0) == reminder_first)
-			IS(after(f->q, "k", 50 * MS, WQ_REMIND), WQ_WAITING);
+			IS(after(f->q, "k", 50 * MS, WQ_REMIND), WQ_DELAYED);
 		else if (c->beside == Q || c->beside == RD)
 			IS(wq_add_str(f->q, "k"), c->beside == Q ? WQ_QUEUED : WQ_MARKED);
 		else if (c->beside == W)
-			IS(wq_add_after(f->q, "k", 1, 60 * MS), WQ_WAITING);
+			IS(wq_add_after(f->q, "k", 1, 60 * MS), WQ_DELAYED);
 	}
 	IS(state_of(f->q, "k"), c->beside | W);
 	IS(count_keys(f->q), 1); /* a walk shows them as one */
@@ -227,7 +228,7 @@ static void check_reminder(void **state)
 		/* The key's own copy of AFTER and the reminder are of one time: they merge then. */
 		if (c->beside & R && !over) {
 			int wanted = c->after & WQ_STATE_DIRTY          ? WQ_QUEUED
-			             : c->call == AFTER && c->after & W ? WQ_WAITING
+			             : c->call == AFTER && c->after & W ? WQ_DELAYED
 			                                                : WQ_OK;
 
 			IS(wq_done(f.q, &it), wanted);
@@ -246,10 +247,10 @@ static void check_reminder(void **state)
 static void D4_a_reminder_is_a_delivery_of_its_own(void **state)
 {
 	struct fixture *f = *state;
-	wq *q = f->q;
+	wq_queue *q = f->q;
 
-	IS(after(q, "k", 10 * MS, WQ_REMIND), WQ_WAITING);
-	IS(wq_add_after(q, "k", 1, 20 * MS), WQ_WAITING);
+	IS(after(q, "k", 10 * MS, WQ_REMIND), WQ_DELAYED);
+	IS(wq_add_after(q, "k", 1, 20 * MS), WQ_DELAYED);
 	IS(wq_next_deadline(q), START_NS + 10 * MS);
 	wq_manual_clock_advance(f->mc, 10 * MS);
 	/* When its time comes it is an add, which absorbs the copy that waits. */
@@ -258,8 +259,8 @@ static void D4_a_reminder_is_a_delivery_of_its_own(void **state)
 	line_is(q, "");
 
 	/* The other way about: the copy fires, the reminder lives on. */
-	IS(after(q, "k", 20 * MS, WQ_REMIND), WQ_WAITING);
-	IS(wq_add_after(q, "k", 1, 10 * MS), WQ_WAITING);
+	IS(after(q, "k", 20 * MS, WQ_REMIND), WQ_DELAYED);
+	IS(wq_add_after(q, "k", 1, 10 * MS), WQ_DELAYED);
 	wq_manual_clock_advance(f->mc, 10 * MS);
 	IS(state_of(q, "k"), Q | W);
 	line_is(q, "k");
@@ -273,7 +274,7 @@ static void D4_a_reminder_is_a_delivery_of_its_own(void **state)
  * One that never comes due, which no clock is looked at for, in a queue that has
  * nothing else special: it stays apart from its key, whichever of both is older.
  */
-static void never_comes_due(wq *q, bool beside_older)
+static void never_comes_due(wq_queue *q, bool beside_older)
 {
 	wq_item it;
 
@@ -283,9 +284,9 @@ static void never_comes_due(wq *q, bool beside_older)
 		IS(wq_add_str(q, "k"), WQ_QUEUED);
 		get_is(q, &it, "x");
 		IS(wq_done(q, &it), WQ_OK);
-		IS(remind(q, "k", WQ_NEVER), WQ_WAITING);
+		IS(remind(q, "k", WQ_NEVER), WQ_DELAYED);
 	} else {
-		IS(remind(q, "k", WQ_NEVER), WQ_WAITING);
+		IS(remind(q, "k", WQ_NEVER), WQ_DELAYED);
 		IS(wq_add_str(q, "k"), WQ_QUEUED);
 	}
 	IS(state_of(q, "k"), Q | W);
@@ -316,7 +317,7 @@ static void D4_a_reminder_that_never_comes_due(void **state)
 	struct fixture *f = *state;
 
 	for (int older = 0; older < 2; older++) {
-		wq *q;
+		wq_queue *q;
 
 		never_comes_due(f->q, older);
 		IS(wq_new(&q, NULL), WQ_OK);

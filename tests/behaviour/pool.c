@@ -4,6 +4,7 @@
  * pool is told to do is in pool_control.c, its threads in pool_threads.c.
  */
 #include "pool_rig.h"
+#include "../support/cancel.h"
 
 enum { FAST = AGAIN_NS };
 
@@ -38,13 +39,13 @@ static void R9_verdicts(void **state)
 		struct rig r;
 
 		rig_open(&r, &o, NULL);
-		IS(wq_add_limited(r.f.q, key, strlen(key)), WQ_WAITING);
+		IS(wq_add_limited(r.f.q, key, strlen(key)), WQ_DELAYED);
 		wq_manual_clock_advance(r.f.mc, FAST);
 		rig_wait(&r, &r.ended, 1);
 		rig_idle(&r);
 		IS(r.attempts[0], 2);
 		IS(state_of(r.f.q, key), rows[i].after);
-		IS(wq_num_requeues(r.f.q, key, strlen(key)), rows[i].failures);
+		IS(wq_failures(r.f.q, key, strlen(key)), rows[i].failures);
 		counts_are(r.p, &rows[i].counts, __FILE__, __LINE__);
 		/* after that time each of those that wait comes again, and no other one */
 		wq_manual_clock_advance(r.f.mc, AGAIN_NS - 1);
@@ -90,7 +91,7 @@ static void R9_small_numbers_are_failures(void **state)
 		rig_add(&r, key, WQ_QUEUED);
 		rig_idle(&r);
 		IS(state_of(r.f.q, key), WQ_STATE_WAITING);
-		IS(wq_num_requeues(r.f.q, key, strlen(key)), rows[i].failures);
+		IS(wq_failures(r.f.q, key, strlen(key)), rows[i].failures);
 		IS(wq_next_deadline(r.f.q), START_NS + (rows[i].failures ? FAST : 1000));
 		counts_are(r.p, &rows[i].counts, __FILE__, __LINE__);
 		rig_close(&r);
@@ -180,11 +181,11 @@ static void R9_cancelled_meanwhile(void **state)
 		rig_gate(&r, true);
 		rig_add(&r, key, WQ_QUEUED);
 		rig_wait(&r, &r.at_gate, 1);
-		IS(wq_cancel(r.f.q, key, strlen(key)), WQ_STATE_RUNNING);
+		IS(cancel_key(r.f.q, key, strlen(key)), WQ_STATE_RUNNING);
 		rig_gate(&r, false);
 		rig_idle(&r);
 		IS(state_of(r.f.q, key), 0);
-		IS(wq_num_requeues(r.f.q, key, strlen(key)), 0);
+		IS(wq_failures(r.f.q, key, strlen(key)), 0);
 		counts_are(r.p, &rows[i].counts, __FILE__, __LINE__);
 		rig_close(&r);
 	}
@@ -206,7 +207,7 @@ static void dead_letter(void *ctx, const wq_item *it)
 	letter.attempts = it->attempts;
 	letter.thread = pthread_self();
 	snprintf(letter.key, sizeof letter.key, "%s", (const char *)it->key);
-	letter.state = wq_state(*(wq **)ctx, it->key, it->len);
+	letter.state = wq_state(*(wq_queue **)ctx, it->key, it->len);
 }
 
 /* [DEAD] The third failure is the last. */
@@ -236,7 +237,7 @@ static void R9_dead_letters(void **state)
 	assert_string_equal(letter.key, "retry");
 	assert_false(pthread_equal(letter.thread, pthread_self()));
 	IS(state_of(r.f.q, "retry"), 0);
-	IS(wq_num_requeues(r.f.q, "retry", 5), 0); /* forgotten: it starts anew */
+	IS(wq_failures(r.f.q, "retry", 5), 0); /* forgotten: it starts anew */
 	rig_add(&r, "retry", WQ_QUEUED);
 	rig_wait(&r, &r.ended, 4);
 	IS(r.attempts[3], 1);
@@ -264,7 +265,7 @@ static void R9_left_over(void **state)
 	IS(state_of(r.f.q, "gate+retry"), WQ_STATE_LEFT);
 	IS(wq_drain_until(r.f.q, WQ_NEVER, NULL, &report), WQ_OK);
 	IS((int64_t)report.left, 1);
-	IS((int64_t)report.dropped, 1);
+	IS((int64_t)report.discarded, 1);
 	rig_close(&r);
 }
 

@@ -3,6 +3,7 @@
  * be freed; by whom it may be told so, and who would wait for himself.
  */
 #include "pool_rig.h"
+#include "../support/cancel.h"
 
 static const char *const gated[] = {"gate+done-0", "gate+done-1", "gate+done-2", "gate+done-3"};
 
@@ -202,7 +203,7 @@ static void a_drain_resumes_paused_pools(void **state)
 		        WQ_QUEUED);
 	IS(wq_drain_until(r.f.q, WQ_NEVER, NULL, &report), WQ_OK);
 	/* it may have failed before the queue was shut, and then it waited */
-	IS((int64_t)(report.left + report.dropped), 1);
+	IS((int64_t)(report.left + report.discarded), 1);
 	rig_wait(&r, &r.gone, 2);
 	IS((int64_t)(counts_of(r.p).done + counts_of(other).done), 3);
 	IS(wq_pool_free(other), WQ_OK);
@@ -361,10 +362,10 @@ static void drain_of_a_pool(void **state)
 	rig_open(&r, NULL, &(wq_pool_options){.workers = 2, .paused = 1});
 	rig_add(&r, "done-1", WQ_QUEUED);
 	rig_add(&r, "retry-2", WQ_QUEUED);
-	IS(wq_add_after(r.f.q, "done-3", 6, WQ_HOUR), WQ_WAITING);
+	IS(wq_add_after(r.f.q, "done-3", 6, WQ_HOUR), WQ_DELAYED);
 	IS(wq_pool_drain_until(r.p, WQ_NEVER, NULL, &report), WQ_OK);
 	/* the one that fails may do so before the queue is shut, and wait then */
-	IS((int64_t)(report.left + report.dropped), 2);
+	IS((int64_t)(report.left + report.discarded), 2);
 	IS((int64_t)(report.queued + report.running + report.waiting), 0);
 	IS(rig_read(&r, &r.gone), 2);
 	COUNTS_ARE(r.p, .done = 1, .left = report.left, .retried = 1 - report.left);
@@ -376,18 +377,18 @@ static void drain_of_a_pool(void **state)
 /* What waits is run now, each retry once more. */
 static void drain_that_runs_what_waits(void **state)
 {
-	const wq_drain_options run = {.waiting = WQ_WAITING_RUN};
+	const wq_drain_options run = {.mode = WQ_DRAIN_RUN};
 	struct rig r;
 	wq_report report;
 
 	(void)state;
 	rig_open(&r, NULL, NULL);
-	IS(wq_add_after(r.f.q, "done", 4, WQ_HOUR), WQ_WAITING);
-	IS(wq_add_after(r.f.q, "retry", 5, WQ_HOUR), WQ_WAITING);
+	IS(wq_add_after(r.f.q, "done", 4, WQ_HOUR), WQ_DELAYED);
+	IS(wq_add_after(r.f.q, "retry", 5, WQ_HOUR), WQ_DELAYED);
 	IS(wq_pool_drain_until(r.p, WQ_NEVER, &run, &report), WQ_OK);
 	COUNTS_ARE(r.p, .done = 1, .retried = 1, .left = 1);
 	IS((int64_t)report.left, 1);
-	IS((int64_t)report.dropped, 0);
+	IS((int64_t)report.discarded, 0);
 	rig_close(&r);
 }
 
@@ -396,7 +397,7 @@ struct drain {
 	struct rig *r;
 	wq_report report;
 	int64_t deadline_ns;
-	enum wq_waiting waiting;
+	enum wq_drain_mode waiting;
 };
 
 static int64_t pool_drain_main(void *arg)
@@ -404,11 +405,11 @@ static int64_t pool_drain_main(void *arg)
 	struct drain *d = arg;
 
 	return wq_pool_drain_until(d->r->p, d->deadline_ns,
-	                           &(wq_drain_options){.waiting = d->waiting}, &d->report);
+	                           &(wq_drain_options){.mode = d->waiting}, &d->report);
 }
 
 static void drain_block(struct drain *d, struct rig *r, int64_t deadline_ns,
-                        enum wq_waiting waiting)
+                        enum wq_drain_mode waiting)
 {
 	*d = (struct drain){.r = r, .deadline_ns = deadline_ns, .waiting = waiting};
 	actor_start(&d->actor, pool_drain_main, d);
@@ -423,8 +424,8 @@ static void drain_that_waits(void **state)
 
 	(void)state;
 	rig_open(&r, NULL, &(wq_pool_options){.workers = 2});
-	IS(wq_add_after(r.f.q, "done", 4, 100), WQ_WAITING);
-	drain_block(&d, &r, WQ_NEVER, WQ_WAITING_WAIT);
+	IS(wq_add_after(r.f.q, "done", 4, 100), WQ_DELAYED);
+	drain_block(&d, &r, WQ_NEVER, WQ_DRAIN_WAIT);
 	rig_sleeps(&r);
 	IS(rig_read(&r, &r.gone), 0);
 	wq_manual_clock_advance(r.f.mc, 100);
@@ -443,7 +444,7 @@ static void drain_with_a_deadline(void **state)
 	rig_open(&r, NULL, &(wq_pool_options){.workers = 1});
 	occupy(&r, 0, 1);
 	rig_add(&r, "done", WQ_QUEUED);
-	drain_block(&d, &r, START_NS + 10, WQ_WAITING_DROP);
+	drain_block(&d, &r, START_NS + 10, WQ_DRAIN_LEAVE);
 	wq_manual_clock_advance(r.f.mc, 9);
 	actor_blocks(&d.actor);
 	wq_manual_clock_advance(r.f.mc, 1);
@@ -461,10 +462,10 @@ static int64_t pool_drain_for_main(void *arg)
 {
 	struct drain *d = arg;
 
-	return wq_pool_drain_for(d->r->p, d->deadline_ns, &d->report);
+	return wq_pool_drain_for(d->r->p, d->deadline_ns, NULL, &d->report);
 }
 
-/* A span from now; what waits is dropped. */
+/* A span from now; what waits is discarded. */
 static void drain_for_a_while(void **state)
 {
 	struct rig r;
@@ -474,7 +475,7 @@ static void drain_for_a_while(void **state)
 	rig_open(&r, NULL, &(wq_pool_options){.workers = 1});
 	occupy(&r, 0, 1);
 	rig_add(&r, "done", WQ_QUEUED);
-	IS(wq_add_after(r.f.q, "done-later", 10, 5), WQ_WAITING);
+	IS(wq_add_after(r.f.q, "done-later", 10, 5), WQ_DELAYED);
 	actor_start(&d.actor, pool_drain_for_main, &d);
 	actor_blocks(&d.actor);
 	wq_manual_clock_advance(r.f.mc, 9);
@@ -483,7 +484,7 @@ static void drain_for_a_while(void **state)
 	IS(actor_join(&d.actor), WQ_ETIMEDOUT);
 	IS((int64_t)d.report.queued, 1);
 	IS((int64_t)d.report.running, 1);
-	IS((int64_t)d.report.dropped, 1);
+	IS((int64_t)d.report.discarded, 1);
 	rig_gate(&r, false);
 	IS(wq_pool_stop_until(r.p, WQ_NEVER), WQ_OK);
 	rig_close(&r);
@@ -502,10 +503,10 @@ static void drain_for_all_spans(void **state)
 
 		rig_open(&r, NULL, NULL);
 		occupy(&r, 0, 1);
-		IS(wq_pool_drain_for(r.p, none[i], &report), WQ_ETIMEDOUT);
+		IS(wq_pool_drain_for(r.p, none[i], NULL, &report), WQ_ETIMEDOUT);
 		IS((int64_t)report.running, 1);
 		rig_gate(&r, false);
-		IS(wq_pool_drain_for(r.p, WQ_NEVER, &report), WQ_OK);
+		IS(wq_pool_drain_for(r.p, WQ_NEVER, NULL, &report), WQ_OK);
 		IS((int64_t)report.running, 0);
 		rig_close(&r);
 	}
@@ -514,7 +515,7 @@ static void drain_for_all_spans(void **state)
 
 		rig_open(&r, NULL, &(wq_pool_options){.workers = 2, .paused = 1});
 		rig_add(&r, "done", WQ_QUEUED);
-		IS(wq_pool_drain_for(r.p, enough[i], NULL), WQ_OK);
+		IS(wq_pool_drain_for(r.p, enough[i], NULL, NULL), WQ_OK);
 		COUNTS_ARE(r.p, .done = 1);
 		IS(rig_read(&r, &r.gone), 2);
 		IS(wq_shutting_down(r.f.q), 1);
@@ -544,7 +545,7 @@ static void drained_but_not_ended(void **state)
 	rig_open(&r, NULL, &(wq_pool_options){.workers = 2, .on_end = slow_end});
 	rig_gate(&r, true);
 	rig_add(&r, "done", WQ_QUEUED);
-	drain_block(&d, &r, START_NS + 10, WQ_WAITING_DROP);
+	drain_block(&d, &r, START_NS + 10, WQ_DRAIN_LEAVE);
 	rig_wait(&r, &r.at_gate, 2);
 	wq_manual_clock_advance(r.f.mc, 10);
 	IS(actor_join(&d.actor), WQ_ETIMEDOUT);
@@ -563,7 +564,7 @@ static void a_shutdown_releases_a_drain_of_a_pool(void **state)
 	(void)state;
 	rig_open(&r, NULL, NULL);
 	occupy(&r, 0, 1);
-	drain_block(&d, &r, WQ_NEVER, WQ_WAITING_DROP);
+	drain_block(&d, &r, WQ_NEVER, WQ_DRAIN_LEAVE);
 	IS(wq_shutdown(r.f.q), WQ_OK);
 	actor_blocks(&d.actor); /* for the handler, still */
 	rig_gate(&r, false);
@@ -578,18 +579,18 @@ static struct rig *neighbour; /* another queue with another pool */
 
 static int64_t act_wait_for_itself(struct rig *r, const wq_item *it)
 {
-	wq *q = r->f.q;
+	wq_queue *q = r->f.q;
 	int i = 0;
 
 	r->answer[i++] = wq_drain_until(q, WQ_NEVER, NULL, NULL);
-	r->answer[i++] = wq_drain_for(q, 0, NULL);
+	r->answer[i++] = wq_drain_for(q, 0, NULL, NULL);
 	r->answer[i++] = wq_pool_drain_until(r->p, WQ_NEVER, NULL, NULL);
-	r->answer[i++] = wq_pool_drain_for(r->p, WQ_SECOND, NULL);
+	r->answer[i++] = wq_pool_drain_for(r->p, WQ_SECOND, NULL, NULL);
 	r->answer[i++] = wq_wait_idle_until(q, WQ_NEVER);
 	r->answer[i++] = wq_wait_idle_for(q, 1);
 	r->answer[i++] = wq_wait_key_until(q, it->key, it->len, WQ_NEVER);
 	r->answer[i++] = wq_wait_key_for(q, "act-1", 5, WQ_NEVER);
-	r->answer[i++] = wq_cancel_sync_until(q, "act-1", 5, WQ_NEVER);
+	r->answer[i++] = cancel_key_until(q, "act-1", 5, WQ_NEVER);
 	r->answer[i++] = wq_pool_free(r->p);
 	r->answer[i++] = wq_shutting_down(q);
 	r->answer[i++] = wq_state(q, it->key, it->len);
@@ -620,14 +621,14 @@ static void EDEADLK_in_a_handler(void **state)
 /* The same calls about what others hold. */
 static int64_t act_wait_for_others(struct rig *r, const wq_item *it)
 {
-	wq *q = r->f.q, *other = neighbour->f.q;
+	wq_queue *q = r->f.q, *other = neighbour->f.q;
 	int i = 0;
 
 	r->answer[i++] = wq_wait_key_until(q, "done", 4, WQ_NEVER);
-	r->answer[i++] = wq_cancel_sync_until(q, "absent", 6, WQ_NEVER);
+	r->answer[i++] = cancel_key_until(q, "absent", 6, WQ_NEVER);
 	r->answer[i++] = wq_wait_idle_until(other, WQ_NEVER);
 	r->answer[i++] = wq_wait_key_until(other, it->key, it->len, WQ_NEVER);
-	r->answer[i++] = wq_cancel_sync_until(other, it->key, it->len, WQ_NEVER);
+	r->answer[i++] = cancel_key_until(other, it->key, it->len, WQ_NEVER);
 	r->answer[i++] = wq_drain_until(other, WQ_NEVER, NULL, NULL);
 	r->answer[i++] = wq_pool_drain_until(neighbour->p, WQ_NEVER, NULL, NULL);
 	r->answer[i++] = wq_pool_stop_until(neighbour->p, WQ_NEVER);

@@ -185,7 +185,7 @@ static void hook_start(void *ctx, uint32_t worker)
 	rig_on_start(ctx, worker);
 }
 
-static int64_t hook_handler(void *ctx, const wq_item *it)
+static wq_verdict hook_handler(void *ctx, const wq_item *it)
 {
 	int worker = number_of_thread();
 
@@ -263,7 +263,7 @@ static void a_watching_thread_only_with_a_limit(void **state)
 	threads_are(before + 1);
 	rig_close(&r);
 	threads_are(before);
-	rig_open(&r, NULL, &(wq_pool_options){.workers = 3, .limit_ns = WQ_SECOND});
+	rig_open(&r, NULL, &(wq_pool_options){.workers = 3, .slow_ns = WQ_SECOND});
 	rig_wait(&r, &r.started, 3);
 	threads_are(before + 4);
 	rig_close(&r);
@@ -289,7 +289,7 @@ static void there_may_be_no_thread(void **state)
 			                       &(wq_pool_options){.workers = 3,
 			                                          .handler = rig_handler,
 			                                          .ctx = &r,
-			                                          .limit_ns = limit});
+			                                          .slow_ns = limit});
 
 			threads_left = INT_MAX;
 			IS(rc, WQ_EIO);
@@ -354,7 +354,7 @@ static bool start_without_memory(int64_t n, bool and_later)
 	                                          .ctx = &r,
 	                                          .on_start = rig_on_start,
 	                                          .on_end = rig_on_end,
-	                                          .limit_ns = WQ_SECOND});
+	                                          .slow_ns = WQ_SECOND});
 
 	r.f.mem.fail_at = -1;
 	failed = rc != WQ_OK;
@@ -425,10 +425,10 @@ static void bad_options(void **state)
 			o.handler = NULL;
 			break;
 		case 4:
-			o.limit_ns = -1;
+			o.slow_ns = -1;
 			break;
 		case 5:
-			o.limit_ns = INT64_MIN;
+			o.slow_ns = INT64_MIN;
 			break;
 		case 6:
 			o.paused = 2;
@@ -450,7 +450,7 @@ static void a_clock_that_refuses_to_be_watched(void **state)
 	const wq_pool_options o = {.workers = 1, .handler = rig_handler, .paused = 1};
 	wq_pool *p = NULL;
 	struct memory mem;
-	wq *q;
+	wq_queue *q;
 
 	(void)state;
 	memory_init(&mem);
@@ -490,8 +490,8 @@ static void bad_arguments(void **state)
 	IS(wq_pool_drain_until(NULL, 0, NULL, NULL), WQ_EINVAL);
 	IS(wq_pool_drain_until(r.p, -1, NULL, NULL), WQ_EINVAL);
 	IS(wq_pool_drain_until(r.p, 0, &o, NULL), WQ_EINVAL);
-	IS(wq_pool_drain_for(NULL, 0, NULL), WQ_EINVAL);
-	IS(wq_pool_drain_for(NULL, WQ_SECOND, &report), WQ_EINVAL);
+	IS(wq_pool_drain_for(NULL, 0, NULL, NULL), WQ_EINVAL);
+	IS(wq_pool_drain_for(NULL, WQ_SECOND, NULL, &report), WQ_EINVAL);
 	assert_memory_equal(&report, &untouched, sizeof report);
 	IS(wq_pool_free(NULL), WQ_EINVAL);
 	IS(wq_pool_count(NULL, &c), WQ_EINVAL);

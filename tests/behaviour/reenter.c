@@ -8,7 +8,7 @@
 #include <unistd.h>
 #include <wq/metrics.h>
 
-static wq *q;
+static wq_queue *q;
 static bool armed;
 
 /* Once, so that a queue which lets it pass goes on to its end. */
@@ -221,8 +221,8 @@ static void an_order_may_not_call(void **state)
 static void limiter_stops(void (*call)(void))
 {
 	for (int shared = 0; shared < 2; shared++) {
-		wq_limiter_functions f = {.when = when, .forget = forget, .num_requeues = nothing};
-		wq_limiter *l = wq_limiter_own(&f);
+		wq_limiter_functions f = {.when = when, .forget = forget, .failures = nothing};
+		wq_limiter *l = wq_limiter_custom(&f);
 
 		IS(end_of(&(wq_options){.limiter = l}, true, shared, call), -SIGABRT);
 		wq_limiter_free(l);

@@ -4,6 +4,7 @@
  * states.c, in a shutdown in retry_stop.c, after the last attempt in dead.c.
  */
 #include "../support/support.h"
+#include "../support/cancel.h"
 
 enum {
 	Q = WQ_STATE_QUEUED,
@@ -12,9 +13,9 @@ enum {
 	RD = R | WQ_STATE_DIRTY,
 };
 
-static int64_t requeues(wq *q, const char *key)
+static int64_t requeues(wq_queue *q, const char *key)
 {
-	return wq_num_requeues(q, key, strlen(key));
+	return wq_failures(q, key, strlen(key));
 }
 
 /* The delays of the keys below: 10, 20, 40 ... */
@@ -42,7 +43,7 @@ static void C2_attempt_after_attempt(void **state)
 		get_is(f->q, &it, "a");
 		IS(it.attempts, i);
 		old = it;
-		IS(wq_retry(f->q, &it), WQ_WAITING);
+		IS(wq_retry(f->q, &it), WQ_DELAYED);
 		assert_memory_equal(&it, &old, sizeof it);
 		IS(wq_retry(f->q, &it), WQ_ESTALE); /* [STALE] it counts once */
 		IS(wq_done(f->q, &it), WQ_ESTALE);
@@ -106,7 +107,7 @@ static void C2_dirty_is_counted_once(void **state)
 		IS(wq_drain_until(f.q, 0, NULL, &r), WQ_ETIMEDOUT);
 		IS((int64_t)r.running, 1);
 		IS((int64_t)r.dirty, 0);
-		IS((int64_t)r.dropped, 0);
+		IS((int64_t)r.discarded, 0);
 		IS(wq_done(f.q, &it), WQ_OK);
 		fixture_close(&f, 0);
 	}
@@ -124,8 +125,8 @@ static void C2_a_copy_waits(void **state)
 
 		wq_add_str(f->q, "a");
 		get_is(f->q, &it, "a");
-		IS(wq_add_after(f->q, "a", 1, other[i]), WQ_WAITING);
-		IS(wq_retry(f->q, &it), WQ_WAITING);
+		IS(wq_add_after(f->q, "a", 1, other[i]), WQ_DELAYED);
+		IS(wq_retry(f->q, &it), WQ_DELAYED);
 		IS(requeues(f->q, "a"), 1);
 		wq_manual_clock_advance(f->mc, due - 1);
 		IS(wq_len(f->q), 0);
@@ -146,7 +147,7 @@ static void C2_a_copy_came_due(void **state)
 
 	wq_add_str(f->q, "a");
 	get_is(f->q, &it, "a");
-	IS(wq_add_after(f->q, "a", 1, 5), WQ_WAITING);
+	IS(wq_add_after(f->q, "a", 1, 5), WQ_DELAYED);
 	wq_manual_clock_advance(f->mc, 6);
 	IS(wq_retry(f->q, &it), WQ_QUEUED);
 	get_is(f->q, &it, "a");
@@ -164,8 +165,8 @@ static void C2_a_reminder_stays(void **state)
 
 	wq_add_str(f->q, "a");
 	get_is(f->q, &it, "a");
-	IS(wq_add_with(f->q, "a", 1, &o), WQ_WAITING);
-	IS(wq_retry(f->q, &it), WQ_WAITING);
+	IS(wq_add_with(f->q, "a", 1, &o), WQ_DELAYED);
+	IS(wq_retry(f->q, &it), WQ_DELAYED);
 	wq_manual_clock_advance(f->mc, 10);
 	get_is(f->q, &it, "a");
 	IS(it.attempts, 2);
@@ -194,7 +195,7 @@ static void C2_no_memory_for_the_delay(void **state)
 	IS(requeues(f->q, "a"), 1);
 	get_is(f->q, &it, "a");
 	IS(it.attempts, 2);
-	IS(wq_retry(f->q, &it), WQ_WAITING);
+	IS(wq_retry(f->q, &it), WQ_DELAYED);
 	IS(wq_next_deadline(f->q), START_NS + 20);
 }
 
@@ -206,7 +207,7 @@ static void C2_no_memory_to_come_earlier(void **state)
 
 	wq_add_str(f->q, "a");
 	get_is(f->q, &it, "a");
-	IS(wq_add_after(f->q, "a", 1, WQ_NEVER), WQ_WAITING);
+	IS(wq_add_after(f->q, "a", 1, WQ_NEVER), WQ_DELAYED);
 	f->mem.fail_at = f->mem.calls;
 	f->mem.fail_on = true;
 	IS(wq_retry(f->q, &it), WQ_QUEUED);
@@ -225,7 +226,7 @@ static void C2_wakes_who_waits(void **state)
 	get_is(f->q, &it, "a");
 	wq_add_after(f->q, "b", 1, WQ_HOUR);
 	getter_block(&g, f->q, WQ_NEVER);
-	IS(wq_retry(f->q, &it), WQ_WAITING);
+	IS(wq_retry(f->q, &it), WQ_DELAYED);
 	wq_manual_clock_advance(f->mc, 10);
 	IS(getter_join(&g), WQ_OK);
 	assert_memory_equal(g.item.key, "a", 2);
@@ -241,7 +242,7 @@ static void C2_wakes_who_waits(void **state)
 }
 
 struct ending {
-	wq *q;
+	wq_queue *q;
 	wq_item item;
 };
 
@@ -254,7 +255,7 @@ static int end_by_turn(struct ending *e)
 {
 	int settled = WQ_EINVAL;
 
-	IS(wq_settle_next(e->q, &e->item, WQ_RETRY, WQ_NOWAIT, &settled), WQ_EAGAIN);
+	IS(wq_settle_next_until(e->q, &e->item, WQ_RETRY, WQ_NOWAIT, &settled), WQ_EAGAIN);
 	return settled;
 }
 
@@ -276,7 +277,7 @@ static void C2_wakes_who_sleeps_too_long(void **state)
 		get_is(e.q, &e.item, "a");
 		wq_add_after(e.q, "b", 1, WQ_HOUR);
 		getter_block(&g, e.q, WQ_NEVER);
-		IS(ends[i](&e), WQ_WAITING);
+		IS(ends[i](&e), WQ_DELAYED);
 		IS(getter_join(&g), WQ_OK);
 		assert_memory_equal(g.item.key, "a", 2);
 		IS(g.item.attempts, 2);
@@ -295,7 +296,7 @@ static void C1_retry_of_a_cancelled_hold(void **state)
 	wq_add_str(f->q, "a");
 	get_is(f->q, &it, "a");
 	wq_add_str(f->q, "a");
-	IS(wq_cancel(f->q, "a", 1), RD);
+	IS(cancel_key(f->q, "a", 1), RD);
 	IS(wq_retry(f->q, &it), WQ_CANCELLED);
 	IS(wq_retry(f->q, &it), WQ_ESTALE);
 	IS(state_of(f->q, "a"), 0);
@@ -305,10 +306,10 @@ static void C1_retry_of_a_cancelled_hold(void **state)
 	/* earlier failures stay */
 	wq_add_str(f->q, "a");
 	get_is(f->q, &it, "a");
-	IS(wq_retry(f->q, &it), WQ_WAITING);
+	IS(wq_retry(f->q, &it), WQ_DELAYED);
 	wq_manual_clock_advance(f->mc, 10);
 	get_is(f->q, &it, "a");
-	IS(wq_cancel(f->q, "a", 1), R);
+	IS(cancel_key(f->q, "a", 1), R);
 	IS(wq_retry(f->q, &it), WQ_CANCELLED);
 	IS(requeues(f->q, "a"), 1);
 
@@ -316,7 +317,7 @@ static void C1_retry_of_a_cancelled_hold(void **state)
 	wq_add_str(f->q, "a");
 	get_is(f->q, &it, "a");
 	IS(it.attempts, 2);
-	IS(wq_retry(f->q, &it), WQ_WAITING);
+	IS(wq_retry(f->q, &it), WQ_DELAYED);
 	IS(requeues(f->q, "a"), 2);
 }
 
@@ -328,30 +329,30 @@ static void C1_added_after_the_cancel(void **state)
 
 	wq_add_str(f->q, "a");
 	get_is(f->q, &it, "a");
-	IS(wq_cancel(f->q, "a", 1), R);
+	IS(cancel_key(f->q, "a", 1), R);
 	IS(wq_add_str(f->q, "a"), WQ_MARKED);
 	IS(wq_retry(f->q, &it), WQ_QUEUED);
 	IS(requeues(f->q, "a"), 0);
 	get_is(f->q, &it, "a");
 	IS(it.attempts, 1);
-	IS(wq_cancel(f->q, "a", 1), R);
-	IS(wq_add_after(f->q, "a", 1, 30), WQ_WAITING);
-	IS(wq_retry(f->q, &it), WQ_WAITING);
+	IS(cancel_key(f->q, "a", 1), R);
+	IS(wq_add_after(f->q, "a", 1, 30), WQ_DELAYED);
+	IS(wq_retry(f->q, &it), WQ_DELAYED);
 	wq_manual_clock_advance(f->mc, 29); /* not in 10, as a retry would */
 	IS(wq_len(f->q), 0);
 	wq_manual_clock_advance(f->mc, 1);
 	get_is(f->q, &it, "a");
-	IS(wq_cancel(f->q, "a", 1), R);
-	IS(wq_add_limited(f->q, "a", 1), WQ_WAITING);
-	IS(wq_retry(f->q, &it), WQ_WAITING);
+	IS(cancel_key(f->q, "a", 1), R);
+	IS(wq_add_limited(f->q, "a", 1), WQ_DELAYED);
+	IS(wq_retry(f->q, &it), WQ_DELAYED);
 	IS(requeues(f->q, "a"), 1);
-	IS(wq_cancel(f->q, "a", 1), W);
+	IS(cancel_key(f->q, "a", 1), W);
 }
 
 /* Who waits for the end of the hold sees a retry as one. */
 static int64_t cancel_sync(void *arg)
 {
-	return wq_cancel_sync_until(arg, "a", 1, WQ_NEVER);
+	return cancel_key_until(arg, "a", 1, WQ_NEVER);
 }
 
 static int64_t wait_key(void *arg)
@@ -377,9 +378,9 @@ static void C1_the_end_of_a_hold(void **state)
 		get_is(f->q, &it, "a");
 		actor_start(&a, calls[i], f->q);
 		actor_blocks(&a);
-		IS(wq_retry(f->q, &it), i == 0 ? WQ_CANCELLED : WQ_WAITING);
+		IS(wq_retry(f->q, &it), i == 0 ? WQ_CANCELLED : WQ_DELAYED);
 		IS(actor_join(&a), i == 0 ? R : WQ_OK);
-		wq_cancel(f->q, "a", 1);
+		cancel_key(f->q, "a", 1);
 		wq_forget(f->q, "a", 1);
 	}
 }

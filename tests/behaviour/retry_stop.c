@@ -3,6 +3,7 @@
  * and in each kind of drain, and how what was left over is reported.
  */
 #include "../support/support.h"
+#include "../support/cancel.h"
 
 enum {
 	Q = WQ_STATE_QUEUED,
@@ -18,9 +19,9 @@ enum stop { SHUTDOWN, DROP, RUN, WAIT };
 
 static const int64_t delay_ns = 10;
 
-static int64_t requeues(wq *q, const char *key)
+static int64_t requeues(wq_queue *q, const char *key)
 {
-	return wq_num_requeues(q, key, strlen(key));
+	return wq_failures(q, key, strlen(key));
 }
 
 static void open_queue(struct fixture *f)
@@ -28,7 +29,7 @@ static void open_queue(struct fixture *f)
 	fixture_open(f, &(wq_options){.limiter = wq_limiter_exponential(delay_ns, 1000)});
 }
 
-static void report_of(wq *q, wq_report *r)
+static void report_of(wq_queue *q, wq_report *r)
 {
 	memset(r, 0xee, sizeof *r);
 	wq_drain_until(q, 0, NULL, r);
@@ -36,11 +37,11 @@ static void report_of(wq *q, wq_report *r)
 	IS((int64_t)r->reserved[0], 0);
 }
 
-static void stop(wq *q, enum stop how)
+static void stop(wq_queue *q, enum stop how)
 {
-	wq_drain_options o = {.waiting = how == RUN    ? WQ_WAITING_RUN
-	                                 : how == WAIT ? WQ_WAITING_WAIT
-	                                               : WQ_WAITING_DROP};
+	wq_drain_options o = {.mode = how == RUN    ? WQ_DRAIN_RUN
+	                                 : how == WAIT ? WQ_DRAIN_WAIT
+	                                               : WQ_DRAIN_LEAVE};
 
 	if (how == SHUTDOWN)
 		IS(wq_shutdown(q), WQ_OK);
@@ -76,7 +77,7 @@ struct cell {
 	enum stop stop;
 	int answer; /* of the retry */
 	int after;
-	int dropped; /* waiting copies */
+	int discarded; /* waiting copies */
 };
 
 static const struct cell cells[] = {
@@ -85,8 +86,8 @@ static const struct cell cells[] = {
     {RD, DROP, WQ_QUEUED, Q, 0},      {RW, DROP, WQ_LEFT, LEFT, 1},
     {R, RUN, WQ_QUEUED, Q, 0},        {RD, RUN, WQ_QUEUED, Q, 0},
     {RW, RUN, WQ_QUEUED, Q, 0}, /* what waits is due: dirty */
-    {R, WAIT, WQ_WAITING, W, 0},      {RD, WAIT, WQ_QUEUED, Q, 0},
-    {RW, WAIT, WQ_WAITING, W, 0},
+    {R, WAIT, WQ_DELAYED, W, 0},      {RD, WAIT, WQ_QUEUED, Q, 0},
+    {RW, WAIT, WQ_DELAYED, W, 0},
 };
 
 static void C2_every_state_and_stop(void **state)
@@ -116,7 +117,7 @@ static void C2_every_state_and_stop(void **state)
 		IS((int64_t)r.waiting, c->after == W);
 		IS((int64_t)r.running, 0);
 		IS((int64_t)r.dirty, 0);
-		IS((int64_t)r.dropped, c->dropped);
+		IS((int64_t)r.discarded, c->discarded);
 		wq_manual_clock_advance(f.mc, 3);
 		if (c->after == LEFT) {
 			struct seen s = {.n = 0};
@@ -164,7 +165,7 @@ static void C2_run_retries_once(void **state)
 	IS(wq_done(f.q, &it), WQ_OK);
 	IS(wq_drain_until(f.q, WQ_NEVER, NULL, &r), WQ_OK);
 	IS((int64_t)r.left, 1);
-	IS((int64_t)r.dropped, 0);
+	IS((int64_t)r.discarded, 0);
 	IS(requeues(f.q, "b"), 2);
 	fixture_close(&f, 1);
 }
@@ -213,7 +214,7 @@ static void C2_run_to_the_tail(void **state)
 
 static int64_t drain_patiently(void *arg)
 {
-	return wq_drain_until(arg, WQ_NEVER, &(wq_drain_options){.waiting = WQ_WAITING_WAIT}, NULL);
+	return wq_drain_until(arg, WQ_NEVER, &(wq_drain_options){.mode = WQ_DRAIN_WAIT}, NULL);
 }
 
 static void C2_wait_accepts(void **state)
@@ -229,7 +230,7 @@ static void C2_wait_accepts(void **state)
 	actor_start(&a, drain_patiently, f.q);
 	actor_blocks(&a);
 	for (int64_t delay = delay_ns; delay < 100; delay *= 2) {
-		IS(wq_retry(f.q, &it), WQ_WAITING);
+		IS(wq_retry(f.q, &it), WQ_DELAYED);
 		IS(wq_try_get(f.q, &it), WQ_EAGAIN); /* not over: something waits */
 		actor_blocks(&a);
 		wq_manual_clock_advance(f.mc, delay);
@@ -253,13 +254,13 @@ static void C2_wait_but_not_for_ever(void **state)
 	get_is(f.q, &it, "a");
 	actor_start(&a, drain_patiently, f.q);
 	actor_blocks(&a);
-	IS(wq_retry(f.q, &it), WQ_WAITING);
+	IS(wq_retry(f.q, &it), WQ_DELAYED);
 	IS(actor_join(&a), WQ_OK);
 	IS(wq_try_get(f.q, &it), WQ_ESHUTDOWN);
 	fixture_close(&f, 1);
 }
 
-/* A shutdown ends the patience: what waits is dropped, what fails then is left over. */
+/* A shutdown ends the patience: what waits is discarded, what fails then is left over. */
 static void C2_wait_then_shutdown(void **state)
 {
 	struct fixture f;
@@ -275,12 +276,12 @@ static void C2_wait_then_shutdown(void **state)
 	get_is(f.q, &other, "b");
 	actor_start(&a, drain_patiently, f.q);
 	actor_blocks(&a);
-	IS(wq_retry(f.q, &it), WQ_WAITING);
+	IS(wq_retry(f.q, &it), WQ_DELAYED);
 	IS(wq_shutdown(f.q), WQ_OK);
 	IS(actor_join(&a), WQ_EINTERRUPTED);
 	IS(wq_retry(f.q, &other), WQ_LEFT);
 	report_of(f.q, &r);
-	IS((int64_t)r.dropped, 1);
+	IS((int64_t)r.discarded, 1);
 	IS((int64_t)r.left, 1);
 	IS(requeues(f.q, "a"), 1);
 	IS(requeues(f.q, "b"), 1);
@@ -346,14 +347,14 @@ static void C2_left_over_keys_are_listed(void **state)
 	IS(wq_drain_until(f.q, WQ_NEVER, &o, &r), WQ_OK);
 	check_seen(&in_drain, START_NS + 110);
 	IS((int64_t)r.left, 2);
-	IS((int64_t)(r.queued | r.running | r.waiting | r.dropped), 0);
+	IS((int64_t)(r.queued | r.running | r.waiting | r.discarded), 0);
 	/* it is nobody's any more */
 	IS(wq_done(f.q, &a), WQ_ESTALE);
 	IS(wq_requeue(f.q, &a, WQ_TAIL), WQ_ESTALE);
 	IS(wq_forget(f.q, "a", 1), WQ_OK);
 	IS(requeues(f.q, "a"), 0);
 	IS(state_of(f.q, "a"), LEFT);
-	IS(wq_cancel(f.q, "a", 1), WQ_ENOTFOUND);
+	IS(cancel_key(f.q, "a", 1), WQ_ENOTFOUND);
 	IS(wq_add_str(f.q, "a"), WQ_ESHUTDOWN);
 	IS(wq_add_limited(f.q, "a", 1), WQ_ESHUTDOWN);
 	fixture_close(&f, 2);
@@ -396,11 +397,11 @@ static void C1_cancelled_in_a_shutdown(void **state)
 		wq_add_str(f.q, "a");
 		get_is(f.q, &it, "a");
 		stop(f.q, how[i]);
-		IS(wq_cancel(f.q, "a", 1), R);
+		IS(cancel_key(f.q, "a", 1), R);
 		IS(wq_retry(f.q, &it), WQ_CANCELLED);
 		report_of(f.q, &r);
 		IS((int64_t)r.left, 0);
-		IS((int64_t)r.dropped, 0);
+		IS((int64_t)r.discarded, 0);
 		fixture_close(&f, 0);
 	}
 }

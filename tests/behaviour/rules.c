@@ -14,7 +14,7 @@ static int bits_of_walk(void *ctx, const wq_key_info *info)
 	return 0;
 }
 
-static void state_is(wq *q, int bits)
+static void state_is(wq_queue *q, int bits)
 {
 	unsigned seen = 0;
 
@@ -26,7 +26,7 @@ static void state_is(wq *q, int bits)
 
 static void Q1_state_is_a_set_of_bits(void **state)
 {
-	wq *q = ((struct fixture *)*state)->q;
+	wq_queue *q = ((struct fixture *)*state)->q;
 	wq_item it;
 
 	state_is(q, 0);
@@ -46,7 +46,7 @@ static void Q1_state_is_a_set_of_bits(void **state)
 
 static void Q2_add_refused_once_shut_down(void **state)
 {
-	wq *q = ((struct fixture *)*state)->q;
+	wq_queue *q = ((struct fixture *)*state)->q;
 	wq_item it;
 
 	wq_add_str(q, "queued");
@@ -69,16 +69,16 @@ enum { WORKERS = 12 }; /* more than one call wakes by itself */
 
 /* A worker that, while it holds its key, waits until all the others hold theirs. */
 struct meeting {
-	wq *q;
+	wq_queue *q;
 	pthread_barrier_t *barrier;
-	bool many; /* with wq_get_many() */
+	bool many; /* with wq_get_many_until() */
 };
 
 static int64_t meet(void *arg)
 {
 	struct meeting *m = arg;
 	wq_item it;
-	int rc = m->many ? wq_get_many(m->q, &it, sizeof it, 1, WQ_NEVER) : wq_get(m->q, &it);
+	int rc = m->many ? wq_get_many_until(m->q, &it, 1, WQ_NEVER) : wq_get(m->q, &it);
 
 	if (rc != (m->many ? 1 : WQ_OK))
 		return WQ_EINVAL;
@@ -89,13 +89,13 @@ static int64_t meet(void *arg)
 static const char *const names[WORKERS] = {"a", "b", "c", "d", "e", "f",
                                            "g", "h", "i", "j", "k", "l"};
 
-static void add_singly(wq *q)
+static void add_singly(wq_queue *q)
 {
 	for (int i = 0; i < WORKERS; i++)
 		IS(wq_add_str(q, names[i]), WQ_QUEUED);
 }
 
-static void add_at_once(wq *q)
+static void add_at_once(wq_queue *q)
 {
 	wq_key keys[WORKERS];
 
@@ -105,14 +105,14 @@ static void add_at_once(wq *q)
 }
 
 /* Of held keys. */
-static void come_back_by_done(wq *q, wq_item *it)
+static void come_back_by_done(wq_queue *q, wq_item *it)
 {
 	for (int i = 0; i < WORKERS; i++)
 		IS(wq_add_str(q, names[i]), WQ_MARKED);
-	IS(wq_done_many(q, it, sizeof it[0], WORKERS, NULL), WORKERS);
+	IS(wq_done_many(q, it, WORKERS, NULL), WORKERS);
 }
 
-static void come_back_by_requeue(wq *q, wq_item *it)
+static void come_back_by_requeue(wq_queue *q, wq_item *it)
 {
 	for (int i = 0; i < WORKERS; i++)
 		IS(wq_requeue(q, &it[i], i % 2 ? WQ_HEAD : WQ_TAIL), WQ_QUEUED);
@@ -122,7 +122,7 @@ static void come_back_by_requeue(wq *q, wq_item *it)
  * All workers sleep, the keys come, and none of them lets go before each has
  * one: a wake-up too few hangs.
  */
-static void sleepers_all_wake(void (*come)(wq *), void (*come_back)(wq *, wq_item *),
+static void sleepers_all_wake(void (*come)(wq_queue *), void (*come_back)(wq_queue *, wq_item *),
                               int64_t spin_ns)
 {
 	struct fixture f;
@@ -137,7 +137,7 @@ static void sleepers_all_wake(void (*come)(wq *), void (*come_back)(wq *, wq_ite
 		assert_int_equal(pthread_barrier_init(&barrier, NULL, WORKERS), 0);
 		if (come_back != NULL) {
 			add_singly(f.q);
-			IS(wq_get_many(f.q, it, sizeof it[0], WORKERS, WQ_NOWAIT), WORKERS);
+			IS(wq_get_many_until(f.q, it, WORKERS, WQ_NOWAIT), WORKERS);
 		}
 		for (int i = 0; i < WORKERS; i++)
 			actor_start(&actors[i], meet, &m);
@@ -184,7 +184,7 @@ static void Q2_no_ready_key_beside_a_sleeper_requeue(void **state)
 
 static void Q3_get_blocks_until_a_key_is_ready(void **state)
 {
-	wq *q = ((struct fixture *)*state)->q;
+	wq_queue *q = ((struct fixture *)*state)->q;
 	struct getter g;
 
 	getter_block(&g, q, WQ_NEVER);
@@ -197,7 +197,7 @@ static void Q3_get_blocks_until_a_key_is_ready(void **state)
 
 static void Q3_get_hands_out_after_shutdown_KEEP(void **state)
 {
-	wq *q = ((struct fixture *)*state)->q;
+	wq_queue *q = ((struct fixture *)*state)->q;
 	struct getter g;
 	wq_item it;
 
@@ -214,7 +214,7 @@ static void Q3_get_hands_out_after_shutdown_KEEP(void **state)
 
 static void Q4_done_sends_a_dirty_key_to_the_tail_BACK(void **state)
 {
-	wq *q = ((struct fixture *)*state)->q;
+	wq_queue *q = ((struct fixture *)*state)->q;
 	wq_item it;
 
 	wq_add_str(q, "k");
@@ -232,7 +232,7 @@ static void Q4_done_sends_a_dirty_key_to_the_tail_BACK(void **state)
 
 static void Q5_dirty_key_comes_back_during_shutdown_BACK(void **state)
 {
-	wq *q = ((struct fixture *)*state)->q;
+	wq_queue *q = ((struct fixture *)*state)->q;
 	wq_item it, other;
 
 	wq_add_str(q, "k");
@@ -248,7 +248,7 @@ static void Q5_dirty_key_comes_back_during_shutdown_BACK(void **state)
 /* [STALE] Of all copies of an item the first that is handed back counts; the rest change nothing. */
 static void Q6_done_twice_WHOLE(void **state)
 {
-	wq *q = ((struct fixture *)*state)->q;
+	wq_queue *q = ((struct fixture *)*state)->q;
 	wq_item it, copy;
 
 	wq_add_str(q, "k");
@@ -279,7 +279,7 @@ static int64_t done_elsewhere(void *arg)
 
 static void Q6_done_from_another_thread(void **state)
 {
-	wq *q = ((struct fixture *)*state)->q;
+	wq_queue *q = ((struct fixture *)*state)->q;
 	struct getter g = {.q = q};
 	struct actor a;
 
@@ -293,7 +293,7 @@ static void Q6_done_from_another_thread(void **state)
 /* [STALE] */
 static void Q6_first_done_of_many_threads_wins(void **state)
 {
-	wq *q = ((struct fixture *)*state)->q;
+	wq_queue *q = ((struct fixture *)*state)->q;
 
 	for (int round = 0; round < 200; round++) {
 		struct getter g = {.q = q};
@@ -317,7 +317,7 @@ static void Q6_first_done_of_many_threads_wins(void **state)
 
 static void Q7_len_counts_queued_keys_only(void **state)
 {
-	wq *q = ((struct fixture *)*state)->q;
+	wq_queue *q = ((struct fixture *)*state)->q;
 	wq_item a, b;
 
 	wq_add_str(q, "a");
@@ -337,7 +337,7 @@ static void Q7_len_counts_queued_keys_only(void **state)
 
 static void FIFO_keys_come_out_as_they_were_queued(void **state)
 {
-	wq *q = ((struct fixture *)*state)->q;
+	wq_queue *q = ((struct fixture *)*state)->q;
 	enum { N = 5000 };
 
 	for (uint32_t i = 0; i < N; i++)
@@ -358,7 +358,7 @@ static void FIFO_keys_come_out_as_they_were_queued(void **state)
 
 static void Q11_equal_keys_are_equal_bytes(void **state)
 {
-	wq *q = ((struct fixture *)*state)->q;
+	wq_queue *q = ((struct fixture *)*state)->q;
 	static const wq_key keys[] = {
 	    {NULL, 0},     {"\0", 1},      {"\0\0", 2},   {"a", 1},  {"a\0", 2},
 	    {"a\0b", 3},   {"a\0c", 3},    {"\xff", 1},   {"A", 1},  {"aa", 2},
@@ -388,7 +388,7 @@ static void Q11_equal_keys_are_equal_bytes(void **state)
 
 static void Q11_the_key_is_copied(void **state)
 {
-	wq *q = ((struct fixture *)*state)->q;
+	wq_queue *q = ((struct fixture *)*state)->q;
 	char key[] = "key";
 
 	wq_add(q, key, 3);
@@ -399,7 +399,7 @@ static void Q11_the_key_is_copied(void **state)
 
 static void Q11_keys_of_every_length(void **state)
 {
-	wq *q = ((struct fixture *)*state)->q;
+	wq_queue *q = ((struct fixture *)*state)->q;
 	static char key[WQ_KEY_MAX];
 	wq_item it;
 
@@ -418,7 +418,7 @@ static void Q11_keys_of_every_length(void **state)
 
 static void Q12_next_of_a_stale_item_gets_nothing_WHOLE(void **state)
 {
-	wq *q = ((struct fixture *)*state)->q;
+	wq_queue *q = ((struct fixture *)*state)->q;
 	wq_item it, copy;
 
 	wq_add_str(q, "a");
@@ -435,7 +435,7 @@ static void Q12_next_of_a_stale_item_gets_nothing_WHOLE(void **state)
 static void Q12_next_is_done_whatever_get_answers(void **state)
 {
 	struct fixture *f = *state;
-	wq *q = f->q;
+	wq_queue *q = f->q;
 	wq_item it;
 
 	wq_add_str(q, "a");

@@ -1,14 +1,15 @@
 /*
- * R9 of the rules: the numbers by which a hold ends; and wq_settle_next(), which
+ * R9 of the rules: the numbers by which a hold ends; and wq_settle_next_until(), which
  * is wq_settle() and a Get in one step.
  */
 #include "../support/support.h"
+#include "../support/cancel.h"
 
 enum { Q = WQ_STATE_QUEUED, R = WQ_STATE_RUNNING, W = WQ_STATE_WAITING };
 
-static int64_t requeues(wq *q, const char *key)
+static int64_t requeues(wq_queue *q, const char *key)
 {
-	return wq_num_requeues(q, key, strlen(key));
+	return wq_failures(q, key, strlen(key));
 }
 
 static void open_queue(struct fixture *f)
@@ -20,7 +21,7 @@ static void open_queue(struct fixture *f)
 /* "a" is held, and has failed before. */
 static void hold_failed(struct fixture *f, wq_item *it)
 {
-	IS(wq_add_limited(f->q, "a", 1), WQ_WAITING);
+	IS(wq_add_limited(f->q, "a", 1), WQ_DELAYED);
 	wq_manual_clock_advance(f->mc, 10);
 	get_is(f->q, it, "a");
 	IS(it->attempts, 2);
@@ -39,17 +40,17 @@ static void R9_verdicts(void **state)
 	} rows[] = {
 	    {WQ_DONE, WQ_OK, 0, 0, 0},
 	    {WQ_DROP, WQ_OK, 0, 0, 0},
-	    {WQ_RETRY, WQ_WAITING, W, 2, 20},
-	    {-5, WQ_WAITING, W, 2, 20},
+	    {WQ_RETRY, WQ_DELAYED, W, 2, 20},
+	    {-5, WQ_DELAYED, W, 2, 20},
 	    {WQ_FATAL, WQ_DEAD, 0, 0, 0},
-	    {WQ_FATAL + 1, WQ_WAITING, W, 2, 20},
-	    {1, WQ_WAITING, W, 2, 20},
-	    {2, WQ_WAITING, W, 2, 20},
-	    {133, WQ_WAITING, W, 2, 20},
-	    {999, WQ_WAITING, W, 2, 20},
-	    {1000, WQ_WAITING, W, 0, 1000},
-	    {WQ_SECOND, WQ_WAITING, W, 0, WQ_SECOND},
-	    {WQ_NEVER, WQ_WAITING, W, 0, WQ_NEVER},
+	    {WQ_FATAL + 1, WQ_DELAYED, W, 2, 20},
+	    {1, WQ_DELAYED, W, 2, 20},
+	    {2, WQ_DELAYED, W, 2, 20},
+	    {133, WQ_DELAYED, W, 2, 20},
+	    {999, WQ_DELAYED, W, 2, 20},
+	    {1000, WQ_DELAYED, W, 0, 1000},
+	    {WQ_SECOND, WQ_DELAYED, W, 0, WQ_SECOND},
+	    {WQ_NEVER, WQ_DELAYED, W, 0, WQ_NEVER},
 	};
 
 	(void)state;
@@ -84,7 +85,7 @@ static void R9_small_numbers_are_failures(void **state)
 		open_queue(&f);
 		hold_failed(&f, &it);
 		for (int64_t wait_ns = 20; wait_ns <= 40; wait_ns *= 2) { /* it backs off */
-			IS(wq_settle(f.q, &it, verdicts[i]), WQ_WAITING);
+			IS(wq_settle(f.q, &it, verdicts[i]), WQ_DELAYED);
 			wq_manual_clock_advance(f.mc, wait_ns - 1);
 			IS(wq_try_get(f.q, &it), WQ_EAGAIN);
 			wq_manual_clock_advance(f.mc, 1);
@@ -132,19 +133,19 @@ static void R9_again_beside_a_copy(void **state)
 	(void)state;
 	open_queue(&f);
 	hold_failed(&f, &it);
-	IS(wq_add_after(f.q, "a", 1, 50000), WQ_WAITING);
-	IS(wq_settle(f.q, &it, 70000), WQ_WAITING);
+	IS(wq_add_after(f.q, "a", 1, 50000), WQ_DELAYED);
+	IS(wq_settle(f.q, &it, 70000), WQ_DELAYED);
 	wq_manual_clock_advance(f.mc, 50000);
 	get_is(f.q, &it, "a");
-	IS(wq_add_after(f.q, "a", 1, 50000), WQ_WAITING);
-	IS(wq_settle(f.q, &it, 30000), WQ_WAITING);
+	IS(wq_add_after(f.q, "a", 1, 50000), WQ_DELAYED);
+	IS(wq_settle(f.q, &it, 30000), WQ_DELAYED);
 	wq_manual_clock_advance(f.mc, 30000);
 	take_is(f.q, "a", WQ_OK);
 	/* done leaves the copy that waits */
 	wq_add_str(f.q, "a");
 	get_is(f.q, &it, "a");
-	IS(wq_add_after(f.q, "a", 1, 50000), WQ_WAITING);
-	IS(wq_settle(f.q, &it, WQ_DONE), WQ_WAITING);
+	IS(wq_add_after(f.q, "a", 1, 50000), WQ_DELAYED);
+	IS(wq_settle(f.q, &it, WQ_DONE), WQ_DELAYED);
 	fixture_close(&f, 1);
 }
 
@@ -185,7 +186,7 @@ static void R9_verdicts_of_a_cancelled_hold(void **state)
 
 		open_queue(&f);
 		hold_failed(&f, &it);
-		IS(wq_cancel(f.q, "a", 1), R);
+		IS(cancel_key(f.q, "a", 1), R);
 		IS(wq_settle(f.q, &it, rows[i].verdict), rows[i].answer);
 		IS(state_of(f.q, "a"), 0);
 		IS(requeues(f.q, "a"), rows[i].requeues);
@@ -194,21 +195,21 @@ static void R9_verdicts_of_a_cancelled_hold(void **state)
 	}
 }
 
-/* In a shutdown, and in every drain, "once more" is dropped and counted, unless it comes anyway. */
+/* In a shutdown, and in every drain, "once more" is discarded and counted, unless it comes anyway. */
 static void R9_again_in_a_shutdown(void **state)
 {
 	static const int before[] = {R, R | WQ_STATE_DIRTY, R | W};
 
 	(void)state;
-	for (int how = -1; how <= WQ_WAITING_WAIT; how++) {
+	for (int how = -1; how <= WQ_DRAIN_WAIT; how++) {
 		for (size_t i = 0; i < LENGTH(before); i++) {
 			struct fixture f;
-			wq_drain_options o = {.waiting = (enum wq_waiting)how};
+			wq_drain_options o = {.mode = (enum wq_drain_mode)how};
 			wq_report r;
 			wq_item it;
 			bool dirty = before[i] & WQ_STATE_DIRTY, waits = before[i] & W;
-			bool kept = waits && how == WQ_WAITING_WAIT;
-			bool due = waits && how == WQ_WAITING_RUN;
+			bool kept = waits && how == WQ_DRAIN_WAIT;
+			bool due = waits && how == WQ_DRAIN_RUN;
 
 			open_queue(&f);
 			hold_failed(&f, &it);
@@ -221,12 +222,12 @@ static void R9_again_in_a_shutdown(void **state)
 			else
 				IS(wq_drain_until(f.q, 0, &o, NULL), WQ_ETIMEDOUT);
 			IS(wq_settle(f.q, &it, 5000), dirty || due ? WQ_QUEUED
-			                              : kept       ? WQ_WAITING
+			                              : kept       ? WQ_DELAYED
 			                                           : WQ_OK);
 			IS(requeues(f.q, "a"), 0);
 			wq_drain_until(f.q, 0, NULL, &r);
-			/* the copy that waited was dropped before, and this is another */
-			IS((int64_t)r.dropped, dirty || due || kept ? 0 : 1 + (waits ? 1 : 0));
+			/* the copy that waited was discarded before, and this is another */
+			IS((int64_t)r.discarded, dirty || due || kept ? 0 : 1 + (waits ? 1 : 0));
 			IS((int64_t)r.left, 0);
 			IS((int64_t)r.queued, dirty || due);
 			IS((int64_t)r.waiting, kept);
@@ -260,7 +261,7 @@ static void settle_next_is_settle_and_get(void **state)
 				if (how & 4)
 					IS(wq_shutdown(both[j]->q), WQ_OK);
 			}
-			got[0] = wq_settle_next(one.q, &it[0], verdicts[i], WQ_NOWAIT, &settled[0]);
+			got[0] = wq_settle_next_until(one.q, &it[0], verdicts[i], WQ_NOWAIT, &settled[0]);
 			settled[1] = wq_settle(two.q, &it[1], verdicts[i]);
 			got[1] = wq_try_get(two.q, &it[1]);
 			IS(settled[0], settled[1]);
@@ -307,7 +308,7 @@ static void settle_next_that_gets_nothing(void **state)
 			wq_shutdown(f.q);
 		if (rows[i].interrupt)
 			wq_interrupt(f.q, 1);
-		IS(wq_settle_next(f.q, &it, WQ_DONE, rows[i].deadline_ns, &settled),
+		IS(wq_settle_next_until(f.q, &it, WQ_DONE, rows[i].deadline_ns, &settled),
 		   rows[i].answer);
 		IS(settled, WQ_OK);
 		assert_memory_equal(&it, &before, sizeof it);
@@ -317,7 +318,7 @@ static void settle_next_that_gets_nothing(void **state)
 		if (!rows[i].shut) {
 			wq_add_str(f.q, "a");
 			get_is(f.q, &it, "a");
-			IS(wq_settle_next(f.q, &it, WQ_RETRY, WQ_NOWAIT, NULL), WQ_EAGAIN);
+			IS(wq_settle_next_until(f.q, &it, WQ_RETRY, WQ_NOWAIT, NULL), WQ_EAGAIN);
 			IS(state_of(f.q, "a"), W);
 		}
 		fixture_close(&f, -1);
@@ -338,11 +339,11 @@ static void settle_next_of_a_stale_item(void **state)
 	wq_add_str(f.q, "b");
 	wq_add_str(g.q, "b");
 	before = it;
-	IS(wq_settle_next(g.q, &it, WQ_DONE, WQ_NEVER, &settled), WQ_EOTHERQUEUE);
+	IS(wq_settle_next_until(g.q, &it, WQ_DONE, WQ_NEVER, &settled), WQ_EOTHERQUEUE);
 	IS(wq_done(f.q, &it), WQ_OK);
-	IS(wq_settle_next(f.q, &it, WQ_DONE, WQ_NEVER, &settled), WQ_ESTALE);
-	IS(wq_settle_next(f.q, &it, WQ_RETRY, WQ_NEVER, &settled), WQ_ESTALE);
-	IS(wq_settle_next(f.q, &it, 5000, WQ_NEVER, &settled), WQ_ESTALE);
+	IS(wq_settle_next_until(f.q, &it, WQ_DONE, WQ_NEVER, &settled), WQ_ESTALE);
+	IS(wq_settle_next_until(f.q, &it, WQ_RETRY, WQ_NEVER, &settled), WQ_ESTALE);
+	IS(wq_settle_next_until(f.q, &it, 5000, WQ_NEVER, &settled), WQ_ESTALE);
 	IS(settled, 77);
 	assert_memory_equal(&it, &before, sizeof it);
 	IS(wq_len(f.q), 1);
@@ -372,13 +373,13 @@ static void settle_next_of_a_dead_key(void **state)
 	wq_add_str(f.q, "a");
 	wq_add_str(f.q, "b");
 	get_is(f.q, &it, "a");
-	IS(wq_settle_next(f.q, &it, WQ_RETRY, WQ_NEVER, &settled), WQ_OK);
+	IS(wq_settle_next_until(f.q, &it, WQ_RETRY, WQ_NEVER, &settled), WQ_OK);
 	IS(settled, WQ_DEAD);
 	IS(letters, 1);
 	assert_memory_equal(it.key, "b", 2);
 	IS(state_of(f.q, "a"), 0);
 	before = it;
-	IS(wq_settle_next(f.q, &it, WQ_RETRY, WQ_NOWAIT, &settled), WQ_EAGAIN);
+	IS(wq_settle_next_until(f.q, &it, WQ_RETRY, WQ_NOWAIT, &settled), WQ_EAGAIN);
 	IS(settled, WQ_DEAD);
 	IS(letters, 2);
 	assert_memory_equal(&it, &before, sizeof it);
@@ -387,7 +388,7 @@ static void settle_next_of_a_dead_key(void **state)
 	wq_add_str(f.q, "a");
 	get_is(f.q, &it, "a");
 	wq_add_str(f.q, "a");
-	IS(wq_settle_next(f.q, &it, WQ_RETRY, WQ_NEVER, &settled), WQ_OK);
+	IS(wq_settle_next_until(f.q, &it, WQ_RETRY, WQ_NEVER, &settled), WQ_OK);
 	IS(settled, WQ_DEAD);
 	IS(letters, 3);
 	assert_memory_equal(it.key, "a", 2);
@@ -397,7 +398,7 @@ static void settle_next_of_a_dead_key(void **state)
 }
 
 struct next {
-	wq *q;
+	wq_queue *q;
 	wq_item item;
 	int64_t verdict;
 	int settled;
@@ -407,7 +408,7 @@ static int64_t next_main(void *arg)
 {
 	struct next *n = arg;
 
-	return wq_settle_next(n->q, &n->item, n->verdict, WQ_NEVER, &n->settled);
+	return wq_settle_next_until(n->q, &n->item, n->verdict, WQ_NEVER, &n->settled);
 }
 
 /* It waits for its own retry, and wakes up for it. */
@@ -428,7 +429,7 @@ static void settle_next_waits(void **state)
 	actor_blocks(&a);
 	wq_manual_clock_advance(f.mc, 1);
 	IS(actor_join(&a), WQ_OK);
-	IS(n.settled, WQ_WAITING);
+	IS(n.settled, WQ_DELAYED);
 	IS(n.item.attempts, 3);
 	/* another's key ends the wait as well */
 	n.verdict = WQ_DONE;

@@ -4,6 +4,7 @@
  * table itself.
  */
 #include "../support/support.h"
+#include "../support/cancel.h"
 
 enum {
 	ABSENT = 0,
@@ -61,17 +62,17 @@ static const struct cell cells[] = {
     {"add, waiting", ADD, W, false, WQ_QUEUED, Q, 0},
     {"add, running and waiting", ADD, RW, false, WQ_MARKED, RD, 0},
 
-    {"add_after, absent", AFTER, ABSENT, false, WQ_WAITING, W, 0},
+    {"add_after, absent", AFTER, ABSENT, false, WQ_DELAYED, W, 0},
     {"add_after, waiting", AFTER, W, false, WQ_MOVED, W, 0},
     {"add_after, queued", AFTER, Q, false, WQ_MERGED, Q, 1},
-    {"add_after, running", AFTER, R, false, WQ_WAITING, RW, 0},
+    {"add_after, running", AFTER, R, false, WQ_DELAYED, RW, 0},
     {"add_after, running and dirty", AFTER, RD, false, WQ_MERGED, RD, 0},
     {"add_after, running and waiting", AFTER, RW, false, WQ_MOVED, RW, 0},
 
-    {"add_limited, absent", LIMITED, ABSENT, false, WQ_WAITING, W, 0},
+    {"add_limited, absent", LIMITED, ABSENT, false, WQ_DELAYED, W, 0},
     {"add_limited, waiting", LIMITED, W, false, WQ_MOVED, W, 0},
     {"add_limited, queued", LIMITED, Q, false, WQ_MERGED, Q, 1},
-    {"add_limited, running", LIMITED, R, false, WQ_WAITING, RW, 0},
+    {"add_limited, running", LIMITED, R, false, WQ_DELAYED, RW, 0},
     {"add_limited, running and dirty", LIMITED, RD, false, WQ_MERGED, RD, 0},
     {"add_limited, running and waiting", LIMITED, RW, false, WQ_MOVED, RW, 0},
 
@@ -101,7 +102,7 @@ static const struct cell cells[] = {
     {"done, running", DONE, R, false, WQ_OK, ABSENT, 0},
     {"done, running and dirty", DONE, RD, false, WQ_QUEUED, Q, 0},
     {"done, waiting", DONE, W, true, WQ_ESTALE, W, 0},
-    {"done, running and waiting", DONE, RW, false, WQ_WAITING, W, 0},
+    {"done, running and waiting", DONE, RW, false, WQ_DELAYED, W, 0},
     {"done of an old hold, running", DONE, R, true, WQ_ESTALE, R, 0},
     {"done of an old hold, running and waiting", DONE, RW, true, WQ_ESTALE, RW, 0},
     {"done of an old hold, running and dirty", DONE, RD, true, WQ_ESTALE, RD, 0},
@@ -109,9 +110,9 @@ static const struct cell cells[] = {
     {"retry, absent", RETRY, ABSENT, true, WQ_ESTALE, ABSENT, 0},
     {"retry, waiting", RETRY, W, true, WQ_ESTALE, W, 0},
     {"retry, queued", RETRY, Q, true, WQ_ESTALE, Q, 0},
-    {"retry, running", RETRY, R, false, WQ_WAITING, W, 0},
+    {"retry, running", RETRY, R, false, WQ_DELAYED, W, 0},
     {"retry, running and dirty", RETRY, RD, false, WQ_QUEUED, Q, 0},
-    {"retry, running and waiting", RETRY, RW, false, WQ_WAITING, W, 0},
+    {"retry, running and waiting", RETRY, RW, false, WQ_DELAYED, W, 0},
     {"retry of an old hold, running", RETRY, R, true, WQ_ESTALE, R, 0},
     {"retry of an old hold, running and waiting", RETRY, RW, true, WQ_ESTALE, RW, 0},
     {"retry of an old hold, running and dirty", RETRY, RD, true, WQ_ESTALE, RD, 0},
@@ -226,7 +227,7 @@ static void line_touch(void *ctx, wq_node *node)
 
 static int make_call(struct fixture *f, enum call call, wq_item *it)
 {
-	wq *q = f->q;
+	wq_queue *q = f->q;
 
 	switch (call) {
 	case ADD:
@@ -238,7 +239,7 @@ static int make_call(struct fixture *f, enum call call, wq_item *it)
 	case DUE:
 		return wq_manual_clock_advance(f->mc, wait_ns);
 	case CANCEL:
-		return wq_cancel(q, "key", 3);
+		return cancel_key(q, "key", 3);
 	case MOVE:
 		return wq_reschedule(q, "key", 3, START_NS + earlier_ns);
 	case DONE:
@@ -266,7 +267,7 @@ static int make_call(struct fixture *f, enum call call, wq_item *it)
 }
 
 /* The keys in the order in which they are got, each done; NULL: no more. */
-static void order_is(wq *q, const char *first, const char *second)
+static void order_is(wq_queue *q, const char *first, const char *second)
 {
 	if (first != NULL)
 		take_is(q, first, WQ_OK);
@@ -276,7 +277,7 @@ static void order_is(wq *q, const char *first, const char *second)
 }
 
 /* Where the key stands beside "last", which was added after it. */
-static void check_line(wq *q, const struct cell *c, wq_item *got)
+static void check_line(wq_queue *q, const struct cell *c, wq_item *got)
 {
 	bool took_last = (c->call == NEXT && !c->old) || (c->call == GET && c->before != Q);
 	bool to_tail = c->before != Q && c->call != HEAD;
@@ -299,7 +300,7 @@ static void check_line(wq *q, const struct cell *c, wq_item *got)
 /* What done answers for a hold in this state. */
 static int done_of(int bits)
 {
-	return bits == RD ? WQ_QUEUED : bits == RW ? WQ_WAITING : WQ_OK;
+	return bits == RD ? WQ_QUEUED : bits == RW ? WQ_DELAYED : WQ_OK;
 }
 
 /* The key waits, nobody holds it: it comes due when it should, not a nanosecond before. */
@@ -350,7 +351,7 @@ static void check_cell(void **state)
 	IS(state_of(f.q, "key"), c->after);
 	IS(line.touches, c->touches);
 	/* a failure counts in every state, if the call was accepted */
-	IS(wq_num_requeues(f.q, "key", 3),
+	IS(wq_failures(f.q, "key", 3),
 	   (c->call == LIMITED || c->call == RETRY) && c->answer >= 0);
 	if (c->answer < 0)
 		assert_memory_equal(&it, &old, sizeof it);

@@ -3,17 +3,18 @@
  * given back; the count stays. And a refused add counts nothing.
  */
 #include "../support/support.h"
+#include "../support/cancel.h"
 
 enum { R = WQ_STATE_RUNNING, W = WQ_STATE_WAITING };
 
-static int limited(wq *q, const char *key)
+static int limited(wq_queue *q, const char *key)
 {
 	return wq_add_limited(q, key, strlen(key));
 }
 
-static int64_t requeues(wq *q, const char *key)
+static int64_t requeues(wq_queue *q, const char *key)
 {
-	return wq_num_requeues(q, key, strlen(key));
+	return wq_failures(q, key, strlen(key));
 }
 
 /* A limiter of one's own, that says what it is told to and counts what it is asked. */
@@ -45,7 +46,7 @@ static void own_forget(void *ctx, const void *key, size_t len)
 	o->failures = 0;
 }
 
-static uint32_t own_num_requeues(void *ctx, const void *key, size_t len)
+static uint32_t custom_failures(void *ctx, const void *key, size_t len)
 {
 	const struct own *o = ctx;
 
@@ -70,10 +71,10 @@ static void own_free(void *ctx)
 static wq_limiter *own_limiter(struct own *o)
 {
 	*o = (struct own){.delay_ns = 0};
-	return wq_limiter_own(&(wq_limiter_functions){
+	return wq_limiter_custom(&(wq_limiter_functions){
 	    .when = own_when,
 	    .forget = own_forget,
-	    .num_requeues = own_num_requeues,
+	    .failures = custom_failures,
 	    .give_back = own_give_back,
 	    .free = own_free,
 	    .ctx = o,
@@ -98,10 +99,10 @@ static void R8_tokens_of_a_bucket(void **state)
 	for (int i = 0; i < 10; i++)
 		IS(limited(f.q, "a"), WQ_MERGED);
 	IS(limited(f.q, "b"), WQ_QUEUED);  /* the third */
-	IS(limited(f.q, "c"), WQ_WAITING); /* in 1 s */
+	IS(limited(f.q, "c"), WQ_DELAYED); /* in 1 s */
 	for (int i = 0; i < 10; i++)
 		IS(limited(f.q, "c"), WQ_KEPT);
-	IS(limited(f.q, "d"), WQ_WAITING); /* in 2 s */
+	IS(limited(f.q, "d"), WQ_DELAYED); /* in 2 s */
 	wq_manual_clock_advance(f.mc, 2 * WQ_SECOND - 1);
 	IS(wq_state(f.q, "c", 1), WQ_STATE_QUEUED);
 	IS(wq_state(f.q, "d", 1), W);
@@ -122,14 +123,14 @@ static void R8_tokens_of_a_key(void **state)
 		IS(limited(f.q, "a"), WQ_MERGED);
 	take_is(f.q, "a", WQ_OK);
 	IS(limited(f.q, "b"), WQ_QUEUED); /* has its own */
-	IS(limited(f.q, "a"), WQ_WAITING);
+	IS(limited(f.q, "a"), WQ_DELAYED);
 	for (int i = 0; i < 10; i++)
 		IS(limited(f.q, "a"), WQ_KEPT);
 	IS(wq_next_deadline(f.q), START_NS + WQ_SECOND);
 	take_is(f.q, "b", WQ_OK);
 	wq_manual_clock_advance(f.mc, WQ_SECOND);
 	take_is(f.q, "a", WQ_OK);
-	IS(limited(f.q, "a"), WQ_WAITING);
+	IS(limited(f.q, "a"), WQ_DELAYED);
 	IS(wq_next_deadline(f.q), START_NS + 2 * WQ_SECOND);
 	fixture_close(&f, 1);
 }
@@ -144,7 +145,7 @@ static void R8_every_outcome(void **state)
 	(void)state;
 	fixture_open(&f, &(wq_options){.limiter = own_limiter(&o)});
 	o.delay_ns = 50;
-	IS(limited(f.q, "a"), WQ_WAITING);
+	IS(limited(f.q, "a"), WQ_DELAYED);
 	IS(o.given_back, 0);
 	o.delay_ns = 20;
 	IS(limited(f.q, "a"), WQ_MOVED);
@@ -162,7 +163,7 @@ static void R8_every_outcome(void **state)
 	IS(o.given_back, 3);
 	get_is(f.q, &it, "a");
 	IS(it.attempts, 7);
-	IS(limited(f.q, "a"), WQ_WAITING);
+	IS(limited(f.q, "a"), WQ_DELAYED);
 	IS(o.given_back, 3);
 	o.delay_ns = 0;
 	IS(limited(f.q, "a"), WQ_MARKED);
@@ -171,7 +172,7 @@ static void R8_every_outcome(void **state)
 	IS(o.given_back, 4);
 	IS(o.asked, 9);
 	IS(requeues(f.q, "a"), 9);
-	IS(wq_num_requeues_item(f.q, &it), 9);
+	IS(wq_failures_item(f.q, &it), 9);
 	IS(requeues(f.q, "b"), 0);
 	IS(wq_done(f.q, &it), WQ_QUEUED);
 	take_is(f.q, "a", WQ_OK);
@@ -199,7 +200,7 @@ static void R8_retry_gives_back(void **state)
 		wq_add_str(f.q, "a");
 		get_is(f.q, &it, "a");
 		o.delay_ns = delays[i];
-		IS(wq_retry(f.q, &it), delays[i] > 0 ? WQ_WAITING : WQ_QUEUED);
+		IS(wq_retry(f.q, &it), delays[i] > 0 ? WQ_DELAYED : WQ_QUEUED);
 		IS(o.given_back, 0);
 		wq_manual_clock_advance(f.mc, delays[i]);
 		get_is(f.q, &it, "a");
@@ -208,7 +209,7 @@ static void R8_retry_gives_back(void **state)
 		IS(o.given_back, 1);
 		get_is(f.q, &it, "a");
 		wq_add_after(f.q, "a", 1, 10);
-		IS(wq_retry(f.q, &it), delays[i] > 0 ? WQ_WAITING : WQ_QUEUED);
+		IS(wq_retry(f.q, &it), delays[i] > 0 ? WQ_DELAYED : WQ_QUEUED);
 		IS(o.given_back, delays[i] > 0 ? 2 : 1);
 		IS(o.asked, 3);
 		fixture_close(&f, 1);
@@ -252,7 +253,7 @@ static void R1_refused_by_a_full_queue(void **state)
 		IS(limited(f.q, "a"), WQ_EFULL); /* a key that is remembered */
 	IS(requeues(f.q, "a"), 1);
 	take_is(f.q, "b", WQ_OK);
-	IS(limited(f.q, "a"), WQ_WAITING);
+	IS(limited(f.q, "a"), WQ_DELAYED);
 	IS(wq_next_deadline(f.q), START_NS + WQ_SECOND);
 	fixture_close(&f, 1);
 
@@ -283,19 +284,19 @@ static void R1_refused_without_memory(void **state)
 		f.mem.fail_at = -1;
 		if (rc == WQ_ENOMEM) {
 			refused++;
-			IS(wq_num_requeues(f.q, &n, sizeof n), 0);
+			IS(wq_failures(f.q, &n, sizeof n), 0);
 			IS(wq_state(f.q, &n, sizeof n), 0);
 			rc = wq_add_limited(f.q, &n, sizeof n);
 		}
-		IS(rc, WQ_WAITING);
-		IS(wq_num_requeues(f.q, &n, sizeof n), 1);
+		IS(rc, WQ_DELAYED);
+		IS(wq_failures(f.q, &n, sizeof n), 1);
 	}
 	/* so many tokens were taken, and not one more */
 	for (int i = n; i < 1000000; i++)
-		if (wq_add_limited(f.q, "x", 1) < 0 || wq_cancel(f.q, "x", 1) != W)
+		if (wq_add_limited(f.q, "x", 1) < 0 || cancel_key(f.q, "x", 1) != W)
 			fail();
 	IS(wq_forget(f.q, "x", 1), WQ_OK);
-	IS(wq_add_limited(f.q, "x", 1), WQ_WAITING);
+	IS(wq_add_limited(f.q, "x", 1), WQ_DELAYED);
 	wq_manual_clock_advance(f.mc, WQ_SECOND - 1);
 	IS(wq_len(f.q), n);
 	wq_manual_clock_advance(f.mc, 1);
@@ -317,7 +318,7 @@ static void R1_refused_keeps_a_keys_bucket(void **state)
 	for (int i = 0; i < 10; i++)
 		IS(limited(f.q, "a"), WQ_ENOMEM); /* there is none for a due time */
 	f.mem.fail_at = -1;
-	IS(limited(f.q, "a"), WQ_WAITING);
+	IS(limited(f.q, "a"), WQ_DELAYED);
 	IS(wq_next_deadline(f.q), START_NS + WQ_SECOND);
 	fixture_close(&f, 1);
 }

@@ -69,7 +69,7 @@ static wq_limiter *parse(const char **at) /* NOLINT(misc-no-recursion) */
 struct replay {
 	enum wq_policy policy;
 	wq_manual_clock *mc;
-	wq *q;
+	wq_queue *q;
 	wq_item held[KEYS];
 	bool holds[KEYS];
 	int64_t lines, sequences;
@@ -132,10 +132,10 @@ static void add_limited(struct replay *r, const char *key)
 /* By the item as by the key. */
 static int64_t requeues(struct replay *r, const char *key)
 {
-	int64_t n = wq_num_requeues(r->q, key, strlen(key));
+	int64_t n = wq_failures(r->q, key, strlen(key));
 
 	if (r->holds[number_of(key)])
-		IS(wq_num_requeues_item(r->q, &r->held[number_of(key)]), n);
+		IS(wq_failures_item(r->q, &r->held[number_of(key)]), n);
 	return n;
 }
 
@@ -147,7 +147,7 @@ static bool get(struct replay *r, const char *want)
 
 	if (rc != WQ_OK)
 		return rc == WQ_ESHUTDOWN && strcmp(want, "-") == 0;
-	IS(it.attempts, 1 + wq_num_requeues_item(r->q, &it));
+	IS(it.attempts, 1 + wq_failures_item(r->q, &it));
 	r->held[number_of(it.key)] = it;
 	r->holds[number_of(it.key)] = true;
 	return strcmp(it.key, want) == 0;

@@ -6,7 +6,7 @@
 /* A thread that waits until the queue is idle, or, with a key, until that key is finished. */
 struct waiter {
 	struct actor actor;
-	wq *q;
+	wq_queue *q;
 	const char *key;
 	int64_t deadline_ns;
 	bool span;
@@ -23,7 +23,7 @@ static int64_t wait_main(void *arg)
 	               : wq_wait_key_until(w->q, w->key, strlen(w->key), w->deadline_ns);
 }
 
-static void waiter_block(struct waiter *w, wq *q, const char *key)
+static void waiter_block(struct waiter *w, wq_queue *q, const char *key)
 {
 	*w = (struct waiter){.q = q, .key = key, .deadline_ns = WQ_NEVER};
 	actor_start(&w->actor, wait_main, w);
@@ -32,7 +32,7 @@ static void waiter_block(struct waiter *w, wq *q, const char *key)
 
 static void wait_idle_returns_at_once_if_idle(void **state)
 {
-	wq *q = ((struct fixture *)*state)->q;
+	wq_queue *q = ((struct fixture *)*state)->q;
 
 	IS(wq_wait_idle_until(q, WQ_NEVER), WQ_OK);
 	IS(wq_wait_idle_until(q, 0), WQ_OK);
@@ -44,7 +44,7 @@ static void wait_idle_returns_at_once_if_idle(void **state)
 
 static void wait_idle_waits_for_queued_and_held(void **state)
 {
-	wq *q = ((struct fixture *)*state)->q;
+	wq_queue *q = ((struct fixture *)*state)->q;
 	struct waiter w[3];
 	wq_item it;
 
@@ -66,7 +66,7 @@ static void wait_idle_waits_for_queued_and_held(void **state)
 
 static void wait_idle_ends_by_next_too(void **state)
 {
-	wq *q = ((struct fixture *)*state)->q;
+	wq_queue *q = ((struct fixture *)*state)->q;
 	struct waiter w;
 	wq_item it;
 
@@ -105,7 +105,7 @@ static void wait_idle_times_out(void **state)
 
 static void wait_key_absent_returns_at_once(void **state)
 {
-	wq *q = ((struct fixture *)*state)->q;
+	wq_queue *q = ((struct fixture *)*state)->q;
 
 	wq_add_str(q, "other");
 	IS(wq_wait_key_until(q, "k", 1, WQ_NEVER), WQ_OK);
@@ -117,7 +117,7 @@ static void wait_key_absent_returns_at_once(void **state)
 /* [KEYWAIT] A wait ends with what had been asked before it; what comes later does not prolong it. */
 static void wait_key_queued_until_held_and_done(void **state)
 {
-	wq *q = ((struct fixture *)*state)->q;
+	wq_queue *q = ((struct fixture *)*state)->q;
 	struct waiter w;
 	wq_item it;
 
@@ -134,7 +134,7 @@ static void wait_key_queued_until_held_and_done(void **state)
 
 static void wait_key_held_until_that_hold_is_done(void **state)
 {
-	wq *q = ((struct fixture *)*state)->q;
+	wq_queue *q = ((struct fixture *)*state)->q;
 	struct waiter w;
 	wq_item it;
 
@@ -149,7 +149,7 @@ static void wait_key_held_until_that_hold_is_done(void **state)
 
 static void wait_key_dirty_until_its_next_hold_is_done(void **state)
 {
-	wq *q = ((struct fixture *)*state)->q;
+	wq_queue *q = ((struct fixture *)*state)->q;
 	struct waiter w, queued;
 	wq_item it;
 
@@ -171,7 +171,7 @@ static void wait_key_dirty_until_its_next_hold_is_done(void **state)
 /* A key that comes back while it is waited for is not the work that was asked for before. */
 static void wait_key_is_over_though_the_key_lives_on(void **state)
 {
-	wq *q = ((struct fixture *)*state)->q;
+	wq_queue *q = ((struct fixture *)*state)->q;
 	struct waiter w;
 	wq_item it;
 
@@ -187,7 +187,7 @@ static void wait_key_is_over_though_the_key_lives_on(void **state)
 
 static void wait_key_goes_on_when_it_is_given_back_unfinished(void **state)
 {
-	wq *q = ((struct fixture *)*state)->q;
+	wq_queue *q = ((struct fixture *)*state)->q;
 
 	for (int dirty = 0; dirty < 2; dirty++) {
 		struct waiter w;
@@ -209,7 +209,7 @@ static void wait_key_goes_on_when_it_is_given_back_unfinished(void **state)
 
 static void wait_key_is_not_woken_by_others(void **state)
 {
-	wq *q = ((struct fixture *)*state)->q;
+	wq_queue *q = ((struct fixture *)*state)->q;
 	struct waiter k, l;
 	wq_item items[2];
 
@@ -217,7 +217,7 @@ static void wait_key_is_not_woken_by_others(void **state)
 	wq_add_str(q, "l");
 	waiter_block(&k, q, "k");
 	waiter_block(&l, q, "l");
-	IS(wq_get_many(q, items, sizeof items[0], 2, WQ_NOWAIT), 2);
+	IS(wq_get_many_until(q, items, 2, WQ_NOWAIT), 2);
 	IS(wq_done(q, &items[1]), WQ_OK);
 	IS(actor_join(&l.actor), WQ_OK);
 	actor_blocks(&k.actor);
@@ -227,7 +227,7 @@ static void wait_key_is_not_woken_by_others(void **state)
 
 static void wait_key_done_many_ends_all_waits(void **state)
 {
-	wq *q = ((struct fixture *)*state)->q;
+	wq_queue *q = ((struct fixture *)*state)->q;
 	struct waiter w[4];
 	wq_item items[2];
 
@@ -235,8 +235,8 @@ static void wait_key_done_many_ends_all_waits(void **state)
 	wq_add_str(q, "l");
 	for (size_t i = 0; i < LENGTH(w); i++)
 		waiter_block(&w[i], q, i % 2 ? "k" : "l");
-	IS(wq_get_many(q, items, sizeof items[0], 2, WQ_NOWAIT), 2);
-	IS(wq_done_many(q, items, sizeof items[0], 2, NULL), 2);
+	IS(wq_get_many_until(q, items, 2, WQ_NOWAIT), 2);
+	IS(wq_done_many(q, items, 2, NULL), 2);
 	for (size_t i = 0; i < LENGTH(w); i++)
 		IS(actor_join(&w[i].actor), WQ_OK);
 }
@@ -327,7 +327,7 @@ enum { MOST = 1024 };
 /* A thread that ends all holds with one call. */
 struct finisher {
 	struct actor actor;
-	wq *q;
+	wq_queue *q;
 	size_t held, stale; /* stale ones are copies of the first */
 	bool next;
 	wq_item items[MOST];
@@ -339,14 +339,14 @@ static int64_t finish(void *arg)
 	size_t n = f->held + f->stale;
 
 	if (f->next)
-		return wq_next_many(f->q, f->items, sizeof f->items[0], n, MOST, WQ_NOWAIT);
+		return wq_next_many_until(f->q, f->items, n, MOST, WQ_NOWAIT);
 	if (n == 1)
 		return wq_done(f->q, &f->items[0]) == WQ_OK;
-	return wq_done_many(f->q, f->items, sizeof f->items[0], n, NULL);
+	return wq_done_many(f->q, f->items, n, NULL);
 }
 
 /* Busy as long as the call is inside, and then free. */
-static void free_as_soon_as_it_is_allowed(wq *q, int queued)
+static void free_as_soon_as_it_is_allowed(wq_queue *q, int queued)
 {
 	int rc;
 
@@ -371,7 +371,7 @@ static void finish_and_free(size_t held, size_t stale, bool next, int rounds)
 		IS(wq_new(&f.q, &(wq_options){.allocator = &a}), WQ_OK);
 		for (uint32_t i = 0; i < held; i++)
 			IS(wq_add(f.q, &i, sizeof i), WQ_QUEUED);
-		IS(wq_get_many(f.q, f.items, sizeof f.items[0], MOST, WQ_NOWAIT), (int64_t)held);
+		IS(wq_get_many_until(f.q, f.items, MOST, WQ_NOWAIT), (int64_t)held);
 		for (size_t i = 0; i < stale; i++)
 			f.items[held + i] = f.items[i];
 		actor_start(&f.actor, finish, &f);
@@ -414,7 +414,7 @@ static void free_right_after_the_last_done(void **state)
 /* A call that lets go of the lock between its keys is inside until the last of them. */
 struct adder {
 	struct actor actor;
-	wq *q;
+	wq_queue *q;
 	size_t n;
 	wq_key keys[MOST];
 };
@@ -477,7 +477,7 @@ static void free_is_refused_while_a_thread_walks(void **state)
 /* A drain whose time was up lists what is left, and stays inside until it has. */
 struct lister {
 	struct actor actor;
-	wq *q;
+	wq_queue *q;
 	int shown;
 	pthread_barrier_t *hold_up; /* NULL: it goes on at once */
 };

@@ -3,6 +3,7 @@
  * happens to the others meanwhile; the callback may use the queue.
  */
 #include "../support/support.h"
+#include "../support/cancel.h"
 
 enum { STABLE = 3000, GUESTS = 20000 };
 
@@ -19,7 +20,7 @@ struct view {
 	bool shrink; /* the guests go in a burst instead of coming */
 };
 
-static int add_number(wq *q, uint32_t n)
+static int add_number(wq_queue *q, uint32_t n)
 {
 	return wq_add(q, &n, sizeof n);
 }
@@ -76,11 +77,11 @@ static struct view *view_new(struct fixture *f, uint64_t seed)
 	return v;
 }
 
-static void hold_stable(wq *q, wq_item *items)
+static void hold_stable(wq_queue *q, wq_item *items)
 {
 	for (uint32_t i = 0; i < STABLE; i++)
 		IS(add_number(q, i), WQ_QUEUED);
-	IS(wq_get_many(q, items, sizeof items[0], STABLE, WQ_NOWAIT), STABLE);
+	IS(wq_get_many_until(q, items, STABLE, WQ_NOWAIT), STABLE);
 }
 
 static void seen_once(struct view *v)
@@ -108,7 +109,7 @@ static void walk_sees_each_once_while_keys_come_and_go(void **state)
 
 		IS(n, v->shown);
 		seen_once(v);
-		IS(wq_done_many(f->q, items, sizeof items[0], STABLE, NULL), STABLE);
+		IS(wq_done_many(f->q, items, STABLE, NULL), STABLE);
 		wq_item it;
 
 		while (wq_try_get(f->q, &it) == WQ_OK)
@@ -159,7 +160,7 @@ static void walk_sees_each_once_while_the_table_grows_and_shrinks(void **state)
 
 			IS(n, v->shown);
 			seen_once(v);
-			IS(wq_done_many(f->q, items, sizeof items[0], STABLE, NULL), STABLE);
+			IS(wq_done_many(f->q, items, STABLE, NULL), STABLE);
 			while (wq_try_get(f->q, &it) == WQ_OK)
 				IS(wq_done(f->q, &it), WQ_OK);
 			free(v);
@@ -169,7 +170,7 @@ static void walk_sees_each_once_while_the_table_grows_and_shrinks(void **state)
 /* The same with another thread, so that changes fall between copying and showing too. */
 struct mover {
 	struct actor actor;
-	wq *q;
+	wq_queue *q;
 	_Atomic bool stop;
 };
 
@@ -214,7 +215,7 @@ static void walk_sees_each_once_beside_another_thread(void **state)
 	}
 	atomic_store(&m.stop, true);
 	actor_join(&m.actor);
-	IS(wq_done_many(f->q, items, sizeof items[0], STABLE, NULL), STABLE);
+	IS(wq_done_many(f->q, items, STABLE, NULL), STABLE);
 }
 
 /* How often each key was shown as it should be. */
@@ -247,7 +248,7 @@ static void walk_tells_state_and_age(void **state)
 
 	wq_add(f->q, "a", 1);
 	wq_add(f->q, "b\0", 2);
-	IS(wq_get_many(f->q, held, sizeof held[0], 2, WQ_NOWAIT), 2);
+	IS(wq_get_many_until(f->q, held, 2, WQ_NOWAIT), 2);
 	wq_manual_clock_advance(f->mc, 2 * WQ_SECOND);
 	wq_add(f->q, "b\0", 2);
 	wq_add(f->q, NULL, 0);
@@ -257,7 +258,7 @@ static void walk_tells_state_and_age(void **state)
 	IS(n.dirty, 1);
 	IS(n.queued, 1);
 	IS(n.wrong, 0);
-	IS(wq_done_many(f->q, held, sizeof held[0], 2, NULL), 2);
+	IS(wq_done_many(f->q, held, 2, NULL), 2);
 }
 
 static int stop_at(void *ctx, const wq_key_info *info)
@@ -270,7 +271,7 @@ static int stop_at(void *ctx, const wq_key_info *info)
 
 static void walk_stops_when_told_to(void **state)
 {
-	wq *q = ((struct fixture *)*state)->q;
+	wq_queue *q = ((struct fixture *)*state)->q;
 
 	for (uint32_t i = 0; i < 1000; i++)
 		add_number(q, i);
@@ -339,19 +340,19 @@ static void walk_over_long_keys(void **state)
 enum { PAIRS = 1000 };
 
 struct pairs {
-	wq *q;
+	wq_queue *q;
 	unsigned shown, seen[PAIRS];
 	bool come; /* the keys come, instead of going */
 };
 
-static void remind_key(wq *q, uint32_t n)
+static void remind_key(wq_queue *q, uint32_t n)
 {
 	wq_add_options o = {.after_ns = WQ_HOUR, .policy = WQ_REMIND};
 
-	IS(wq_add_with(q, &n, sizeof n, &o), WQ_WAITING);
+	IS(wq_add_with(q, &n, sizeof n, &o), WQ_DELAYED);
 }
 
-static void end_all(wq *q)
+static void end_all(wq_queue *q)
 {
 	wq_item it;
 
@@ -376,7 +377,7 @@ static int see_pair(void *ctx, const wq_key_info *info)
 	return 0;
 }
 
-static void pairs_are_seen_once(wq *q, bool come)
+static void pairs_are_seen_once(wq_queue *q, bool come)
 {
 	struct pairs p = {.q = q, .come = come};
 
@@ -387,7 +388,7 @@ static void pairs_are_seen_once(wq *q, bool come)
 
 static void walk_sees_a_key_and_its_reminder_once(void **state)
 {
-	wq *q = ((struct fixture *)*state)->q;
+	wq_queue *q = ((struct fixture *)*state)->q;
 
 	/* Reminders get the lower slots, then the higher ones; keys that come take what is free. */
 	for (int last = 0; last < 2; last++) {
@@ -403,7 +404,7 @@ static void walk_sees_a_key_and_its_reminder_once(void **state)
 		pairs_are_seen_once(q, true);
 		end_all(q);
 		for (uint32_t i = 0; i < PAIRS; i++)
-			IS(wq_cancel(q, &i, sizeof i), WQ_STATE_WAITING);
+			IS(cancel_key(q, &i, sizeof i), WQ_STATE_WAITING);
 	}
 }
 
@@ -415,7 +416,7 @@ static int walk_again(void *ctx, const wq_key_info *info)
 
 static void walk_inside_a_walk(void **state)
 {
-	wq *q = ((struct fixture *)*state)->q;
+	wq_queue *q = ((struct fixture *)*state)->q;
 
 	for (uint32_t i = 0; i < 600; i++)
 		add_number(q, i);

@@ -6,6 +6,7 @@
  * Times are milliseconds from the beginning; the second add of a case comes at 10.
  */
 #include "../support/support.h"
+#include "../support/cancel.h"
 
 enum { Q = WQ_STATE_QUEUED, R = WQ_STATE_RUNNING, RD = R | WQ_STATE_DIRTY, W = WQ_STATE_WAITING };
 
@@ -26,7 +27,7 @@ static int64_t at_ms(int64_t ms)
 }
 
 /* Add "k" for a time; within_ms from now, 0: no bound is given. */
-static int add(wq *q, int64_t due_ms, int64_t within_ms, enum wq_policy policy)
+static int add(wq_queue *q, int64_t due_ms, int64_t within_ms, enum wq_policy policy)
 {
 	wq_add_options o = {.at_ns = at_ms(due_ms), .within_ns = within_ms * MS, .policy = policy};
 
@@ -34,7 +35,7 @@ static int add(wq *q, int64_t due_ms, int64_t within_ms, enum wq_policy policy)
 }
 
 /* It is held from now on. */
-static void hold(wq *q, wq_item *it)
+static void hold(wq_queue *q, wq_item *it)
 {
 	IS(wq_add_str(q, "k"), WQ_QUEUED);
 	get_is(q, it, "k");
@@ -48,7 +49,7 @@ static int note(void *ctx, const wq_key_info *info)
 }
 
 /* "k" as a walk shows it. */
-static wq_key_info shown(wq *q)
+static wq_key_info shown(wq_queue *q)
 {
 	wq_key_info info = {0};
 
@@ -57,13 +58,13 @@ static wq_key_info shown(wq *q)
 }
 
 /* When it comes due; 0: it does not wait. */
-static int64_t due_of(wq *q)
+static int64_t due_of(wq_queue *q)
 {
 	return shown(q).due_ns;
 }
 
 /* A far move shows whether there is a bound: where the copy stops; NEVER_MS: nowhere. */
-static void bound_is(wq *q, int64_t ms)
+static void bound_is(wq_queue *q, int64_t ms)
 {
 	IS(add(q, NEVER_MS, 0, WQ_REPLACE), WQ_MOVED);
 	IS(due_of(q), at_ms(ms));
@@ -140,7 +141,7 @@ static void first_and_second(struct fixture *f, const struct pair *p, bool held,
 	open_within(f);
 	if (held)
 		hold(f->q, it);
-	IS(add(f->q, 50, p->first_within, p->policy), WQ_WAITING);
+	IS(add(f->q, 50, p->first_within, p->policy), WQ_DELAYED);
 	IS(wq_manual_clock_advance(f->mc, SECOND_ADD * MS), WQ_OK);
 	IS(add(f->q, p->second, p->second_within, p->policy), p->answer);
 	IS(due_of(f->q), at_ms(p->due));
@@ -178,7 +179,7 @@ static void WITHIN_policies(void **state)
 			first_and_second(&f, &pairs[i], held, &it);
 			bound_is(f.q, pairs[i].bound);
 			if (held)
-				IS(wq_done(f.q, &it), WQ_WAITING);
+				IS(wq_done(f.q, &it), WQ_DELAYED);
 			bound_is(f.q, pairs[i].bound); /* it does not matter who holds the key */
 			fixture_close(&f, 1);
 		}
@@ -195,34 +196,34 @@ static void WITHIN_from_each_state(void **state)
 	open_within(&f);
 
 	/* absent; a time after the bound, and one before */
-	IS(add(f.q, 50, 20, WQ_MIN), WQ_WAITING);
+	IS(add(f.q, 50, 20, WQ_MIN), WQ_DELAYED);
 	IS(due_of(f.q), at_ms(20));
-	IS(wq_cancel(f.q, "k", 1), W);
-	IS(add(f.q, NEVER_MS, 20, WQ_MAX), WQ_WAITING);
+	IS(cancel_key(f.q, "k", 1), W);
+	IS(add(f.q, NEVER_MS, 20, WQ_MAX), WQ_DELAYED);
 	IS(due_of(f.q), at_ms(20));
-	IS(wq_cancel(f.q, "k", 1), W);
-	IS(add(f.q, 10, 20, WQ_REPLACE), WQ_WAITING);
+	IS(cancel_key(f.q, "k", 1), W);
+	IS(add(f.q, 10, 20, WQ_REPLACE), WQ_DELAYED);
 	IS(due_of(f.q), at_ms(10));
 	bound_is(f.q, 20);
-	IS(wq_cancel(f.q, "k", 1), W);
+	IS(cancel_key(f.q, "k", 1), W);
 
 	/* only remembered: it has failed once */
 	hold(f.q, &it);
-	IS(wq_retry(f.q, &it), WQ_WAITING);
-	IS(wq_cancel(f.q, "k", 1), W);
-	IS(wq_num_requeues(f.q, "k", 1), 1);
-	IS(add(f.q, 50, 20, WQ_KEEP), WQ_WAITING);
+	IS(wq_retry(f.q, &it), WQ_DELAYED);
+	IS(cancel_key(f.q, "k", 1), W);
+	IS(wq_failures(f.q, "k", 1), 1);
+	IS(add(f.q, 50, 20, WQ_KEEP), WQ_DELAYED);
 	IS(due_of(f.q), at_ms(20));
 	bound_is(f.q, 20);
-	IS(wq_num_requeues(f.q, "k", 1), 1);
-	IS(wq_cancel(f.q, "k", 1), W);
+	IS(wq_failures(f.q, "k", 1), 1);
+	IS(cancel_key(f.q, "k", 1), W);
 
 	/* held */
 	hold(f.q, &it);
-	IS(add(f.q, 50, 20, WQ_MIN), WQ_WAITING);
+	IS(add(f.q, 50, 20, WQ_MIN), WQ_DELAYED);
 	IS(due_of(f.q), at_ms(20));
 	bound_is(f.q, 20);
-	IS(wq_cancel(f.q, "k", 1), R | W);
+	IS(cancel_key(f.q, "k", 1), R | W);
 	IS(wq_done(f.q, &it), WQ_OK);
 	fixture_close(&f, 0);
 }
@@ -247,9 +248,9 @@ static void WITHIN_says_nothing_of_a_key_that_does_not_wait(void **state)
 		IS(add(f.q, 50, 20, policy), WQ_MERGED);
 		IS(wq_done(f.q, &it), WQ_QUEUED);
 		get_is(f.q, &it, "k");
-		IS(add(f.q, 50, 0, policy), WQ_WAITING);
+		IS(add(f.q, 50, 0, policy), WQ_DELAYED);
 		bound_is(f.q, NEVER_MS);
-		IS(wq_cancel(f.q, "k", 1), R | W);
+		IS(cancel_key(f.q, "k", 1), R | W);
 		IS(wq_done(f.q, &it), WQ_OK);
 	}
 	fixture_close(&f, 0);
@@ -263,21 +264,21 @@ static void WITHIN_beside_a_reminder(void **state)
 
 	(void)state;
 	open_within(&f);
-	IS(remind(f.q, "k", 30 * MS), WQ_WAITING);
-	IS(add(f.q, 50, 20, WQ_REPLACE), WQ_WAITING);
+	IS(remind(f.q, "k", 30 * MS), WQ_DELAYED);
+	IS(add(f.q, 50, 20, WQ_REPLACE), WQ_DELAYED);
 	bound_is(f.q, 20);
 	wq_manual_clock_advance(f.mc, 20 * MS);
 	get_is(f.q, &it, "k");
 	IS(due_of(f.q), at_ms(30));
-	IS(add(f.q, 90, 40, WQ_REPLACE), WQ_WAITING); /* by 60 */
+	IS(add(f.q, 90, 40, WQ_REPLACE), WQ_DELAYED); /* by 60 */
 	wq_manual_clock_advance(f.mc, 10 * MS);
 	IS(state_of(f.q, "k"), RD);
 	IS(wq_done(f.q, &it), WQ_QUEUED);
 	get_is(f.q, &it, "k");
 	IS(it.added_ns, at_ms(30));
-	IS(add(f.q, 90, 0, WQ_REPLACE), WQ_WAITING);
+	IS(add(f.q, 90, 0, WQ_REPLACE), WQ_DELAYED);
 	bound_is(f.q, NEVER_MS);
-	IS(wq_done(f.q, &it), WQ_WAITING);
+	IS(wq_done(f.q, &it), WQ_DELAYED);
 	fixture_close(&f, 1);
 }
 
@@ -298,7 +299,7 @@ static void end_wait(struct fixture *f, enum end end, wq_item *it)
 		IS(wq_done(f->q, it), WQ_QUEUED);
 		break;
 	case CANCELLED:
-		IS(wq_cancel(f->q, "k", 1), R | W);
+		IS(cancel_key(f->q, "k", 1), R | W);
 		return;
 	case MOVED:
 		IS(wq_reschedule(f->q, "k", 1, at_ms(90)), WQ_MOVED); /* beyond it */
@@ -333,12 +334,12 @@ static void WITHIN_ends_with_the_wait(void **state)
 
 			fixture_open(&f, &(wq_options){.within = 1, .limiter = at_once});
 			hold(f.q, &it);
-			IS(add(f.q, 50, 60, WQ_REPLACE), WQ_WAITING);
+			IS(add(f.q, 50, 60, WQ_REPLACE), WQ_DELAYED);
 			end_wait(&f, end, &it);
 			IS(add(f.q, 200, again ? 70 : 0, WQ_REPLACE),
-			   waits ? WQ_MOVED : WQ_WAITING);
+			   waits ? WQ_MOVED : WQ_DELAYED);
 			bound_is(f.q, again ? now + 70 : NEVER_MS);
-			IS(wq_cancel(f.q, "k", 1), R | W);
+			IS(cancel_key(f.q, "k", 1), R | W);
 			IS(wq_done(f.q, &it), WQ_OK);
 			fixture_close(&f, 0);
 		}
@@ -353,17 +354,17 @@ static void WITHIN_ends_with_the_key(void **state)
 	(void)state;
 	open_within(&f);
 	hold(f.q, &it); /* so that it has failures, and keeps its memory */
-	IS(wq_retry(f.q, &it), WQ_WAITING);
+	IS(wq_retry(f.q, &it), WQ_DELAYED);
 	IS(add(f.q, 50, 60, WQ_REPLACE), WQ_MOVED);
-	IS(wq_cancel(f.q, "k", 1), W);
-	IS(add(f.q, 50, 0, WQ_REPLACE), WQ_WAITING);
+	IS(cancel_key(f.q, "k", 1), W);
+	IS(add(f.q, 50, 0, WQ_REPLACE), WQ_DELAYED);
 	bound_is(f.q, NEVER_MS);
-	IS(wq_cancel(f.q, "k", 1), W);
-	IS(add(f.q, 50, 60, WQ_REPLACE), WQ_WAITING);
+	IS(cancel_key(f.q, "k", 1), W);
+	IS(add(f.q, 50, 60, WQ_REPLACE), WQ_DELAYED);
 	IS(wq_add_str(f.q, "k"), WQ_QUEUED);
 	take_is(f.q, "k", WQ_OK);
-	IS(wq_num_requeues(f.q, "k", 1), 1);
-	IS(add(f.q, 50, 0, WQ_REPLACE), WQ_WAITING);
+	IS(wq_failures(f.q, "k", 1), 1);
+	IS(add(f.q, 50, 0, WQ_REPLACE), WQ_DELAYED);
 	bound_is(f.q, NEVER_MS);
 	fixture_close(&f, 1);
 }
@@ -381,8 +382,8 @@ static void WITHIN_and_retries(void **state)
 
 	/* a retry beside a copy with a bound: the earlier time, and the bound stays */
 	hold(f.q, &it);
-	IS(add(f.q, 50, 60, WQ_REPLACE), WQ_WAITING);
-	IS(wq_retry(f.q, &it), WQ_WAITING);
+	IS(add(f.q, 50, 60, WQ_REPLACE), WQ_DELAYED);
+	IS(wq_retry(f.q, &it), WQ_DELAYED);
 	IS(due_of(f.q), at_ms(50));
 	bound_is(f.q, 60);
 	IS(wq_forget(f.q, "k", 1), WQ_OK);
@@ -391,7 +392,7 @@ static void WITHIN_and_retries(void **state)
 	IS(it.added_ns, at_ms(60));
 
 	/* one that waits alone has none, until an add gives it one */
-	IS(wq_retry(f.q, &it), WQ_WAITING);
+	IS(wq_retry(f.q, &it), WQ_DELAYED);
 	IS(due_of(f.q), at_ms(160));
 	IS(add(f.q, 400, 0, WQ_MAX), WQ_MOVED);
 	IS(due_of(f.q), at_ms(400));
@@ -401,11 +402,11 @@ static void WITHIN_and_retries(void **state)
 	get_is(f.q, &it, "k");
 
 	/* once more later, as a retry */
-	IS(add(f.q, 150, 60, WQ_REPLACE), WQ_WAITING);
-	IS(wq_settle(f.q, &it, 10 * MS), WQ_WAITING);
+	IS(add(f.q, 150, 60, WQ_REPLACE), WQ_DELAYED);
+	IS(wq_settle(f.q, &it, 10 * MS), WQ_DELAYED);
 	IS(due_of(f.q), at_ms(140));
 	bound_is(f.q, 190);
-	IS(wq_cancel(f.q, "k", 1), W);
+	IS(cancel_key(f.q, "k", 1), W);
 	fixture_close(&f, 0);
 }
 
@@ -431,10 +432,10 @@ static void WITHIN_and_limited_adds(void **state)
 		fixture_open(&f,
 		             &(wq_options){.within = 1,
 		                           .limiter = wq_limiter_exponential(WQ_HOUR, WQ_HOUR)});
-		IS(add(f.q, 50, 60, WQ_MIN), WQ_WAITING);
+		IS(add(f.q, 50, 60, WQ_MIN), WQ_DELAYED);
 		IS(wq_add_with(f.q, "k", 1, &o), rows[i].answer);
 		IS(due_of(f.q), at_ms(rows[i].due_ms));
-		IS(wq_num_requeues(f.q, "k", 1), 1);
+		IS(wq_failures(f.q, "k", 1), 1);
 		fixture_close(&f, 1);
 	}
 }
@@ -444,19 +445,19 @@ static void WITHIN_and_limited_adds(void **state)
 static void WITHIN_shutdown_and_drain(void **state)
 {
 	(void)state;
-	for (enum wq_waiting waiting = WQ_WAITING_DROP; waiting <= WQ_WAITING_WAIT; waiting++) {
+	for (enum wq_drain_mode waiting = WQ_DRAIN_LEAVE; waiting <= WQ_DRAIN_WAIT; waiting++) {
 		struct fixture f;
-		wq_drain_options o = {.waiting = waiting};
+		wq_drain_options o = {.mode = waiting};
 		wq_report report;
 		wq_item it;
-		bool runs = waiting == WQ_WAITING_RUN, waits = waiting == WQ_WAITING_WAIT;
+		bool runs = waiting == WQ_DRAIN_RUN, waits = waiting == WQ_DRAIN_WAIT;
 
 		open_within(&f);
-		IS(add(f.q, NEVER_MS, 60, WQ_REPLACE), WQ_WAITING);
+		IS(add(f.q, NEVER_MS, 60, WQ_REPLACE), WQ_DELAYED);
 		/* It has a time, so a drain that waits waits for it. */
 		IS(wq_drain_until(f.q, 0, &o, &report),
-		   waiting == WQ_WAITING_DROP ? WQ_OK : WQ_ETIMEDOUT);
-		IS((int64_t)report.dropped, waiting == WQ_WAITING_DROP);
+		   waiting == WQ_DRAIN_LEAVE ? WQ_OK : WQ_ETIMEDOUT);
+		IS((int64_t)report.discarded, waiting == WQ_DRAIN_LEAVE);
 		IS((int64_t)report.queued, runs);
 		IS((int64_t)report.waiting, waits);
 		IS(add(f.q, 90, 10, WQ_REPLACE), WQ_ESHUTDOWN);
@@ -475,7 +476,7 @@ static void WITHIN_shutdown_and_drain(void **state)
 	struct fixture f;
 
 	open_within(&f);
-	IS(add(f.q, 90, 60, WQ_REPLACE), WQ_WAITING);
+	IS(add(f.q, 90, 60, WQ_REPLACE), WQ_DELAYED);
 	IS(wq_shutdown(f.q), WQ_OK);
 	IS(state_of(f.q, "k"), 0);
 	fixture_close(&f, 0);
@@ -502,7 +503,7 @@ static void WITHIN_debounce_without_end(void **state)
 			handled++;
 			first = -1;
 		}
-		IS(add(f.q, ms + 5, 20, WQ_REPLACE), first < 0 ? WQ_WAITING : WQ_MOVED);
+		IS(add(f.q, ms + 5, 20, WQ_REPLACE), first < 0 ? WQ_DELAYED : WQ_MOVED);
 		if (first < 0)
 			first = ms;
 		wq_manual_clock_advance(f.mc, MS);
@@ -528,7 +529,7 @@ static void WITHIN_burst(void **state)
 			                    .within_ns = round == 0 ? 50 * MS : 0,
 			                    .policy = WQ_REPLACE};
 
-			IS(wq_add_with(f.q, &i, sizeof i, &o), round == 0 ? WQ_WAITING : WQ_MOVED);
+			IS(wq_add_with(f.q, &i, sizeof i, &o), round == 0 ? WQ_DELAYED : WQ_MOVED);
 		}
 	wq_manual_clock_advance(f.mc, 50 * MS);
 	IS(wq_add_str(f.q, "new"), WQ_QUEUED);
@@ -548,11 +549,11 @@ static void WITHIN_wakes_who_sleeps(void **state)
 {
 	wq_add_options o = {.after_ns = WQ_HOUR, .policy = WQ_KEEP};
 	struct getter g;
-	wq *q = NULL;
+	wq_queue *q = NULL;
 
 	(void)state;
 	IS(wq_new(&q, &(wq_options){.within = 1}), WQ_OK);
-	IS(wq_add_with(q, "k", 1, &o), WQ_WAITING);
+	IS(wq_add_with(q, "k", 1, &o), WQ_DELAYED);
 	getter_block(&g, q, WQ_NEVER);
 	o.within_ns = 1;
 	IS(wq_add_with(q, "k", 1, &o), WQ_MOVED);
@@ -571,7 +572,7 @@ static void WITHIN_saturates(void **state)
 
 	(void)state;
 	open_within(&f);
-	IS(wq_add_with(f.q, "k", 1, &o), WQ_WAITING);
+	IS(wq_add_with(f.q, "k", 1, &o), WQ_DELAYED);
 	IS(due_of(f.q), at_ms(50));
 	bound_is(f.q, NEVER_MS);
 	o.within_ns = WQ_NEVER - START_NS; /* the least that is too far */
@@ -606,7 +607,7 @@ static void WITHIN_bad_arguments(void **state)
 	    {.after_ns = MS, .within_ns = WQ_NEVER},
 	};
 	struct fixture f;
-	wq *none = NULL;
+	wq_queue *none = NULL;
 
 	(void)state;
 	for (uint32_t within = 2; within != 0; within <<= 1)
@@ -667,19 +668,19 @@ static void WITHIN_beside_other_room(void **state)
 	                               .limiter = wq_limiter_bucket_per_key(1, 1)});
 	hold(f.q, &it);
 	wq_manual_clock_advance(f.mc, 10 * MS);
-	IS(add(f.q, 100, 50, WQ_REPLACE), WQ_WAITING);
+	IS(add(f.q, 100, 50, WQ_REPLACE), WQ_DELAYED);
 	IS(wq_retry(f.q, &it), WQ_QUEUED); /* its one token */
 	get_is(f.q, &it, "k");
-	IS(add(f.q, 100, 50, WQ_REPLACE), WQ_WAITING);
+	IS(add(f.q, 100, 50, WQ_REPLACE), WQ_DELAYED);
 	IS(due_of(f.q), at_ms(60));
 	IS(wq_add_limited(f.q, "k", 1), WQ_KEPT); /* no token, for a second */
 	wq_manual_clock_advance(f.mc, 5 * MS);
 	IS(shown(f.q).running_ns, 5 * MS);
-	IS(wq_done(f.q, &it), WQ_WAITING);
+	IS(wq_done(f.q, &it), WQ_DELAYED);
 	bound_is(f.q, 60);
 	wq_manual_clock_advance(f.mc, 45 * MS);
 	take_is(f.q, "k", WQ_OK);
-	IS(wq_add_limited(f.q, "k", 1), WQ_WAITING);
+	IS(wq_add_limited(f.q, "k", 1), WQ_DELAYED);
 	fixture_close(&f, 1);
 }
 
@@ -694,8 +695,8 @@ static void WITHIN_without_memory(void **state)
 	(void)state;
 	open_within(&f);
 	for (int i = 0; i < N; i++)
-		IS(wq_add_with(f.q, &i, sizeof i, &o), WQ_WAITING);
-	IS(add(f.q, NEVER_MS, 0, WQ_MIN), WQ_WAITING);
+		IS(wq_add_with(f.q, &i, sizeof i, &o), WQ_DELAYED);
+	IS(add(f.q, NEVER_MS, 0, WQ_MIN), WQ_DELAYED);
 	f.mem.fail_at = f.mem.calls;
 	f.mem.fail_on = true;
 	for (int i = 0; i < N && refused == 0; i++) {

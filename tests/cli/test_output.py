@@ -435,7 +435,7 @@ class Metrics(Case):
             self.assertEqual(dead, len(self.lines("dead")))
             self.assertEqual(dead, len(keys) - 1)
             self.assertIn(f'wq_dead_total{{name="wq"}} {dead}', self.lines("m"))
-            self.assertIn('wq_given_up_total{name="wq"} 0', self.lines("m"))
+            self.assertIn('wq_dropped_total{name="wq"} 0', self.lines("m"))
             (self.dir / "dead").unlink()
 
     def test_file(self):

@@ -13,7 +13,7 @@ enum { KEYS = 8000, BATCH = 50, HELD = 10 };
 
 struct script {
 	struct memory mem;
-	wq *q;
+	wq_queue *q;
 	int64_t n;               /* which allocation fails */
 	uint8_t model[KEYS];     /* WQ_STATE_ bits */
 	int64_t queued, running; /* of the model */
@@ -138,7 +138,7 @@ static void work_without_memory(struct script *s)
 
 	s->mem.fail_at = 0;
 	s->mem.fail_on = true;
-	IS(wq_get_many(s->q, items, sizeof items[0], 20, WQ_NOWAIT), 20);
+	IS(wq_get_many_until(s->q, items, 20, WQ_NOWAIT), 20);
 	for (int i = 0; i < 20; i++) {
 		IS(wq_add(s->q, items[i].key, items[i].len), WQ_MARKED);
 		IS(wq_add(s->q, items[i].key, items[i].len), WQ_MERGED);

@@ -111,7 +111,7 @@ static void own_forget(void *ctx, const void *key, size_t len)
 	((struct own *)ctx)->forgets++;
 }
 
-static uint32_t own_num_requeues(void *ctx, const void *key, size_t len)
+static uint32_t custom_failures(void *ctx, const void *key, size_t len)
 {
 	(void)ctx;
 	(void)key;
@@ -128,11 +128,11 @@ static wq_limiter *own_limiter(struct own *o)
 {
 	wq_limiter_functions f = {.when = own_when,
 	                          .forget = own_forget,
-	                          .num_requeues = own_num_requeues,
+	                          .failures = custom_failures,
 	                          .free = own_free,
 	                          .ctx = o};
 
-	return wq_limiter_own(&f);
+	return wq_limiter_custom(&f);
 }
 
 /* ---- constructors ----------------------------------------------------------------- */
@@ -177,7 +177,7 @@ static wq_limiter *make_again(struct own *o)
 
 static bool construct(int64_t n, bool and_later)
 {
-	wq_limiter *(*const make[])(void) = {wq_limiter_default, wq_limiter_default_item};
+	wq_limiter *(*const make[])(void) = {wq_limiter_controller, wq_limiter_item_based};
 	struct own o = {0};
 	bool hit;
 
@@ -224,7 +224,7 @@ struct before {
 static struct before look(wq_limiter *l, const struct own *o, wq_key k)
 {
 	return (struct before){.size = wq_limiter_size(l),
-	                       .failures = wq_limiter_num_requeues(l, k.key, k.len),
+	                       .failures = wq_limiter_failures(l, k.key, k.len),
 	                       .whens = o->whens};
 }
 
@@ -270,7 +270,7 @@ static bool remember(int64_t n, bool and_later)
 	for (int i = 0; i < KEYS; i++) {
 		wq_key k = key_of(i);
 
-		IS(wq_limiter_num_requeues(l, k.key, k.len), ROUNDS);
+		IS(wq_limiter_failures(l, k.key, k.len), ROUNDS);
 	}
 	/* What needs no memory works without. */
 	sys.fail_at = sys.calls;
@@ -279,7 +279,7 @@ static bool remember(int64_t n, bool and_later)
 		wq_key k = key_of(i);
 
 		IS(wq_limiter_forget(l, k.key, k.len), WQ_OK);
-		IS(wq_limiter_num_requeues(l, k.key, k.len), 0);
+		IS(wq_limiter_failures(l, k.key, k.len), 0);
 		IS(wq_limiter_when(l, k.key, k.len, 0), WQ_NEVER);
 	}
 	IS(wq_limiter_free(l), WQ_OK);
@@ -346,7 +346,7 @@ static void a_queue_without_memory_frees_it(void **state)
 		struct memory mem;
 		wq_allocator a;
 		struct own o = {0};
-		wq *q = NULL;
+		wq_queue *q = NULL;
 		int rc;
 
 		memory_init(&mem);

@@ -50,7 +50,7 @@ static void add_depth(void *ctx, enum wq_metric metric, int64_t delta)
 }
 
 /* Adds keys, every third one with a delay, until all are in; how often one was refused. */
-static int64_t add_all(wq *q, struct memory *mem)
+static int64_t add_all(wq_queue *q, struct memory *mem)
 {
 	int64_t refused = 0;
 
@@ -62,7 +62,7 @@ static int64_t add_all(wq *q, struct memory *mem)
 			mem->fail_at = -1;
 			refused++;
 		}
-		IS(rc, key % 3 ? WQ_QUEUED : WQ_WAITING);
+		IS(rc, key % 3 ? WQ_QUEUED : WQ_DELAYED);
 	}
 	return refused;
 }
@@ -76,7 +76,7 @@ static bool named_queue(int64_t n, bool and_later)
 	int64_t depth = 0;
 	wq_metrics_provider provider = {.add = add_depth, .ctx = &depth};
 	wq_clock clock = wq_manual_clock_clock(mc);
-	wq *q = NULL;
+	wq_queue *q = NULL;
 	int rc;
 
 	memory_init(&mem);
@@ -101,7 +101,7 @@ static bool named_queue(int64_t n, bool and_later)
 		IS(rc, WQ_OK);
 		IS(wq_registry_size(r), 1);
 		refused = add_all(q, &mem);
-		IS(wq_look(q, &s), WQ_OK);
+		IS(wq_snapshot_take(q, &s), WQ_OK);
 		IS((int64_t)s.refused, refused);
 		IS((int64_t)s.adds, KEYS - (KEYS + 2) / 3);
 		IS((int64_t)s.retries, (KEYS + 2) / 3);
@@ -147,7 +147,7 @@ static void registries(void **state)
 static void scrapes(void **state)
 {
 	static const char *const names[] = {"a", "b", "c", "d"};
-	wq *q[LENGTH(names)];
+	wq_queue *q[LENGTH(names)];
 	int64_t n = 0, failures = 0;
 	wq_registry *r;
 

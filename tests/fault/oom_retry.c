@@ -28,7 +28,7 @@ static void refused(struct script *s)
 
 static void check_key(struct script *s, int key, int state)
 {
-	IS(wq_num_requeues(s->f.q, &key, sizeof key), s->failures[key]);
+	IS(wq_failures(s->f.q, &key, sizeof key), s->failures[key]);
 	IS(wq_state(s->f.q, &key, sizeof key), state);
 }
 
@@ -50,7 +50,7 @@ static void add_all(struct script *s)
 			refused(s);
 			rc = add_call(s, key);
 		}
-		IS(rc, WQ_WAITING);
+		IS(rc, WQ_DELAYED);
 		s->failures[key]++;
 		check_key(s, key, WQ_STATE_WAITING);
 	}
@@ -69,7 +69,7 @@ static void ended(struct script *s, int key, int answer, int64_t failed_before)
 		s->at_once++;
 		refused(s);
 	} else {
-		IS(answer, WQ_WAITING);
+		IS(answer, WQ_DELAYED);
 	}
 }
 
@@ -95,7 +95,7 @@ static int64_t work(struct script *s, bool in_one_step)
 		int64_t verdict = verdicts[s->hold[key]], failed = s->f.mem.failed;
 
 		if (in_one_step)
-			rc = wq_settle_next(s->f.q, &it, verdict, WQ_NOWAIT, &answer);
+			rc = wq_settle_next_until(s->f.q, &it, verdict, WQ_NOWAIT, &answer);
 		else
 			answer = wq_settle(s->f.q, &it, verdict);
 		ended(s, key, answer, failed);

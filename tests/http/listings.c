@@ -44,9 +44,9 @@ static int teardown(void **state)
 	return 0;
 }
 
-static wq *named(const char *name)
+static wq_queue *named(const char *name)
 {
-	wq *q = NULL;
+	wq_queue *q = NULL;
 
 	IS(wq_new(&q, &(wq_options){.name = name, .registry = registry}), WQ_OK);
 	return q;
@@ -92,7 +92,7 @@ static int debts(void)
 
 static void test_so_many(void **state)
 {
-	wq *q = named("q");
+	wq_queue *q = named("q");
 
 	(void)state;
 	assert_int_equal(ls.n, 0);
@@ -119,7 +119,7 @@ static void test_so_many(void **state)
 }
 
 /* Long keys of bytes that are written as six each, a megabyte and more for a list. */
-static void add_many(wq *q)
+static void add_many(wq_queue *q)
 {
 	for (int i = 0; i < MANY_KEYS; i++) {
 		char key[200];
@@ -132,7 +132,7 @@ static void add_many(wq *q)
 
 static void test_so_large(void **state)
 {
-	wq *q = named("q");
+	wq_queue *q = named("q");
 	size_t most = 0;
 
 	(void)state;
@@ -153,7 +153,7 @@ static void test_so_large(void **state)
 /* A walk leaves a debt, which is forgotten when it is paid off; the names of strangers leave none. */
 static void test_debts(void **state)
 {
-	wq *q;
+	wq_queue *q;
 
 	(void)state;
 	for (int i = 0; i < ASKED; i++) {
@@ -213,7 +213,7 @@ static size_t allocated(void)
 /* What a walk has brought is freed if it cannot be kept. */
 static void test_without_memory(void **state)
 {
-	wq *q = named("q");
+	wq_queue *q = named("q");
 	size_t before = 0;
 
 	(void)state;

@@ -15,7 +15,7 @@
  *   fail N                          | allocation N from now on fails (0: the next); answers how many did so far
  *   slow 1, slow 0                  | walks do not end, or do again; answers how many are under way
  *   full 1, full 0                  | accept4() finds no descriptor, or does again; answers how often it was called
- *   cost                            | wq_look() and wq_walk() of the server: under the lock and in all (ns), calls
+ *   cost                            | wq_snapshot_take() and wq_walk() of the server: under the lock and in all (ns), calls
  */
 #define _GNU_SOURCE
 #include "support/support.h"
@@ -31,7 +31,7 @@
 enum { QUEUES = 64, HELD = 64, WORDS = 6, HOSTS = 8, LINE_BYTES = 1 << 17 };
 
 struct served {
-	wq *q;
+	wq_queue *q;
 	wq_pool *pool;
 	wq_item held[HELD];
 	size_t nheld;
@@ -54,10 +54,10 @@ static _Atomic int64_t held_ns, cost_ns, cost_calls;
 static _Thread_local bool counting;
 static _Thread_local int64_t locked_ns; /* 0: not held */
 
-int __real_wq_look(wq *q, wq_snapshot *out);
-int __wrap_wq_look(wq *q, wq_snapshot *out);
-int64_t __real_wq_walk(wq *q, wq_walk_fn fn, void *ctx);
-int64_t __wrap_wq_walk(wq *q, wq_walk_fn fn, void *ctx);
+int __real_wq_look(wq_queue *q, wq_snapshot *out);
+int __wrap_wq_look(wq_queue *q, wq_snapshot *out);
+int64_t __real_wq_walk(wq_queue *q, wq_walk_fn fn, void *ctx);
+int64_t __wrap_wq_walk(wq_queue *q, wq_walk_fn fn, void *ctx);
 
 static int64_t live_now(void *ctx)
 {
@@ -84,7 +84,7 @@ static void count(int64_t began_ns)
 	cost_calls++;
 }
 
-int __wrap_wq_look(wq *q, wq_snapshot *out)
+int __wrap_wq_look(wq_queue *q, wq_snapshot *out)
 {
 	int64_t began = wq_clock_monotonic();
 	int rc;
@@ -118,7 +118,7 @@ static int see(void *ctx, const wq_key_info *info)
 	return rc;
 }
 
-int64_t __wrap_wq_walk(wq *q, wq_walk_fn fn, void *ctx)
+int64_t __wrap_wq_walk(wq_queue *q, wq_walk_fn fn, void *ctx)
 {
 	int64_t began = wq_clock_monotonic(), n;
 
@@ -255,7 +255,7 @@ static int64_t live(struct word *w)
 static int64_t free_it(struct word *w)
 {
 	struct served *s = served_of(&w[1]);
-	wq *q = s->q;
+	wq_queue *q = s->q;
 
 	wq_shutdown(q);
 	if (s->pool)
@@ -278,7 +278,7 @@ static int64_t add_after(struct word *w)
 
 static int64_t fill(struct word *w)
 {
-	wq *q = served_of(&w[1])->q;
+	wq_queue *q = served_of(&w[1])->q;
 	int rc = WQ_OK;
 
 	for (long i = 0, n = atol(w[2].bytes); i < n && rc >= 0; i++) {
@@ -300,7 +300,7 @@ static int64_t get(struct word *w)
 
 static int64_t retry(struct word *w)
 {
-	wq *q = served_of(&w[1])->q;
+	wq_queue *q = served_of(&w[1])->q;
 	wq_item it;
 	int rc = wq_try_get(q, &it);
 
@@ -313,7 +313,7 @@ static int64_t advance(struct word *w)
 }
 
 /* Adds its own key, so that it comes back: until the queue is shut. */
-static int64_t turn(void *ctx, const wq_item *it)
+static wq_verdict turn(void *ctx, const wq_item *it)
 {
 	struct served *s = ctx;
 

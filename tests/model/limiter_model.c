@@ -40,7 +40,7 @@ static void own_forget(void *ctx, const void *key, size_t len)
 	*counted(ctx, len) = 0;
 }
 
-static uint32_t own_num_requeues(void *ctx, const void *key, size_t len)
+static uint32_t custom_failures(void *ctx, const void *key, size_t len)
 {
 	(void)key;
 	return *counted(ctx, len);
@@ -56,12 +56,12 @@ static wq_limiter *own(struct lm_node *n)
 	wq_limiter_functions f = {
 	    .when = own_when,
 	    .forget = own_forget,
-	    .num_requeues = own_num_requeues,
+	    .failures = custom_failures,
 	    .free = own_free,
 	    .ctx = n,
 	};
 
-	return wq_limiter_own(&f);
+	return wq_limiter_custom(&f);
 }
 
 /* ---- making -------------------------------------------------------------------- */
@@ -327,7 +327,7 @@ void lm_forget(struct lm *lm, int key)
 	clear(lm, key);
 }
 
-int64_t lm_num_requeues(struct lm *lm, int key)
+int64_t lm_failures(struct lm *lm, int key)
 {
 	uint32_t most;
 

@@ -96,7 +96,7 @@ void lm_make(struct lm *lm, struct lm_node *root);
 /* Each call changes the model as it should the limiter. */
 struct lm_range lm_when(struct lm *lm, int key, int64_t now_ns);
 void lm_forget(struct lm *lm, int key);
-int64_t lm_num_requeues(struct lm *lm, int key);
+int64_t lm_failures(struct lm *lm, int key);
 void lm_give_back(struct lm *lm, int key);
 /* How many keys are remembered: what is not worth it goes by and by. */
 struct lm_range lm_size(const struct lm *lm);

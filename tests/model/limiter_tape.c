@@ -274,13 +274,13 @@ static bool op_forget(struct tape *t, int key)
 	return same(t, "answer", wq_limiter_forget(t->lm.limiter, bytes, len), WQ_OK);
 }
 
-static bool op_num_requeues(struct tape *t, int key)
+static bool op_failures(struct tape *t, int key)
 {
 	size_t len;
 	const char *bytes = lm_key(key, &len);
 
-	return same(t, "number", wq_limiter_num_requeues(t->lm.limiter, bytes, len),
-	            lm_num_requeues(&t->lm, key));
+	return same(t, "number", wq_limiter_failures(t->lm.limiter, bytes, len),
+	            lm_failures(&t->lm, key));
 }
 
 /* That of the last when; a second time it does nothing. */
@@ -325,7 +325,7 @@ static bool op_misuse(struct tape *t, int key)
 	       same(t, "before time", wq_limiter_when(l, bytes, 1, -1), WQ_EINVAL) &&
 	       same(t, "long", wq_limiter_when(l, bytes, WQ_KEY_MAX + 1, 0), WQ_ETOOLONG) &&
 	       same(t, "long", wq_limiter_forget(l, bytes, WQ_KEY_MAX + 1), WQ_ETOOLONG) &&
-	       same(t, "NULL", wq_limiter_num_requeues(l, NULL, 1), WQ_EINVAL) &&
+	       same(t, "NULL", wq_limiter_failures(l, NULL, 1), WQ_EINVAL) &&
 	       same(t, "NULL", wq_limiter_give_back(l, NULL, 1), WQ_EINVAL);
 }
 
@@ -343,8 +343,8 @@ static const struct {
     {"step, near", op_step_near},
     {"back", op_back},
     {"forget", op_forget},
-    {"num_requeues", op_num_requeues},
-    {"num_requeues", op_num_requeues},
+    {"failures", op_failures},
+    {"failures", op_failures},
     {"give_back", op_give_back},
     {"size", op_size},
     {"answer of one's own", op_answer},

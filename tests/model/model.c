@@ -274,7 +274,7 @@ int model_wait_for(struct model *m, int key, int64_t due_ns, int64_t latest_ns,
 		if (k->state == 0)
 			new_life(m, key);
 		wait_for(m, copy, due_ns);
-		return WQ_WAITING;
+		return WQ_DELAYED;
 	}
 	if (k->state & WQ_STATE_QUEUED)
 		k->touches++;
@@ -288,7 +288,7 @@ int model_wait_for(struct model *m, int key, int64_t due_ns, int64_t latest_ns,
 	k->state |= WQ_STATE_WAITING;
 	copy->latest_ns = latest_ns;
 	wait_for(m, copy, latest_ns > 0 ? earlier(due_ns, latest_ns) : due_ns);
-	return WQ_WAITING;
+	return WQ_DELAYED;
 }
 
 int model_reschedule(struct model *m, int key, int64_t due_ns)
@@ -388,7 +388,7 @@ int model_done(struct model *m, int key, uint64_t hold)
 		return WQ_ESTALE;
 	if (!leave(m, key)) {
 		if (m->keys[key].state & WQ_STATE_WAITING)
-			return WQ_WAITING;
+			return WQ_DELAYED;
 		end_life(m, key);
 		return WQ_OK;
 	}
@@ -472,10 +472,10 @@ static void drop(struct model *m, int key)
 	if (k->reminder.due_ns > 0) {
 		wait_ends(m, &k->reminder);
 		end_life(m, key);
-		m->dropped++;
+		m->discarded++;
 	}
 	if (k->own.due_ns > 0) {
-		m->dropped++;
+		m->discarded++;
 		take_back(m, key);
 		if (k->state == 0)
 			end_life(m, key);
@@ -488,22 +488,22 @@ static void drop_all(struct model *m)
 		drop(m, key);
 }
 
-void model_shut(struct model *m, enum wq_waiting waiting)
+void model_shut(struct model *m, enum wq_drain_mode waiting)
 {
 	if (m->shut)
 		return;
 	m->shut = true;
-	m->patient = waiting == WQ_WAITING_WAIT;
-	m->hurried = waiting == WQ_WAITING_RUN;
-	if (waiting == WQ_WAITING_RUN)
+	m->patient = waiting == WQ_DRAIN_WAIT;
+	m->hurried = waiting == WQ_DRAIN_RUN;
+	if (waiting == WQ_DRAIN_RUN)
 		come_due(m, WQ_NEVER - 1);
-	if (waiting != WQ_WAITING_WAIT)
+	if (waiting != WQ_DRAIN_WAIT)
 		drop_all(m);
 }
 
 void model_shutdown(struct model *m)
 {
-	model_shut(m, WQ_WAITING_DROP);
+	model_shut(m, WQ_DRAIN_LEAVE);
 	if (m->patient) {
 		m->patient = false;
 		drop_all(m);

@@ -64,7 +64,7 @@ struct model {
 	size_t nwaiting; /* copies */
 	size_t nnever;   /* of those, with WQ_NEVER */
 	size_t nkeys;    /* copies in whatever state */
-	uint64_t dropped;
+	uint64_t discarded;
 	bool stirred; /* next_deadline may be too early */
 	bool hurried; /* shut by a drain that runs what waits at once */
 	struct model_limits limits;
@@ -115,7 +115,7 @@ void model_expire(struct model *m, int key);
 void model_clock(struct model *m, int64_t now_ns);
 
 /* What the first shutdown or drain does; and a shutdown after a drain that waits. */
-void model_shut(struct model *m, enum wq_waiting waiting);
+void model_shut(struct model *m, enum wq_drain_mode waiting);
 void model_shutdown(struct model *m);
 
 /* Does every Get answer WQ_ESHUTDOWN when nothing is in line? */

@@ -55,7 +55,7 @@ void model_expire(struct model *m, int key)
 int64_t model_requeues(struct model *m, int key)
 {
 	model_expire(m, key);
-	return wq_limiter_num_requeues(m->limits.limiter, &key, sizeof key);
+	return wq_limiter_failures(m->limits.limiter, &key, sizeof key);
 }
 
 void model_forget(struct model *m, int key)
@@ -128,7 +128,7 @@ static int again(struct model *m, int key, uint64_t hold, int64_t after_ns)
 	if (!m->shut)
 		model_wait_for(m, key, wq_time_add(m->now_ns, after_ns), 0, WQ_MIN);
 	else
-		m->dropped += k->state == WQ_STATE_RUNNING;
+		m->discarded += k->state == WQ_STATE_RUNNING;
 	return model_done(m, key, hold);
 }
 

@@ -210,9 +210,9 @@ static void own_forget(void *ctx, const void *key, size_t len)
 	wq_limiter_forget(ctx, key, len);
 }
 
-static uint32_t own_num_requeues(void *ctx, const void *key, size_t len)
+static uint32_t custom_failures(void *ctx, const void *key, size_t len)
 {
-	return (uint32_t)wq_limiter_num_requeues(ctx, key, len);
+	return (uint32_t)wq_limiter_failures(ctx, key, len);
 }
 
 static void own_give_back(void *ctx, const void *key, size_t len)
@@ -242,10 +242,10 @@ wq_limiter *limits_make(unsigned b, bool plain, struct model_limits *model)
 	    .exact = plain,
 	};
 	if (own)
-		l = wq_limiter_own(&(wq_limiter_functions){
+		l = wq_limiter_custom(&(wq_limiter_functions){
 		    .when = own_when,
 		    .forget = own_forget,
-		    .num_requeues = own_num_requeues,
+		    .failures = custom_failures,
 		    .give_back = own_give_back,
 		    .free = own_free,
 		    .ctx = l,

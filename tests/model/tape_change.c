@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static _Alignas(16) unsigned char items[MODEL_KEYS * (sizeof(wq_item) + 16)];
+static wq_item items[MODEL_KEYS];
 static wq_key add_keys[MODEL_KEYS];
 static int outcomes[MODEL_KEYS];
 
@@ -170,7 +170,7 @@ bool op_get(struct tape *t, struct side *s)
 }
 
 /* What get_many and next_many put into items[]: want keys, or an error. */
-static bool same_items(struct tape *t, struct side *s, size_t size, size_t max,
+static bool same_items(struct tape *t, struct side *s, size_t max,
                        enum model_wait wait, int rc)
 {
 	for (size_t i = 0; i < max; i++) {
@@ -187,7 +187,7 @@ static bool same_items(struct tape *t, struct side *s, size_t size, size_t max,
 			max = i + 1;
 		if (rc <= (int)i)
 			return tape_differ(t, "items", rc, (int64_t)i + 1);
-		memcpy(&it, items + i * size, sizeof it);
+		it = items[i];
 		if (!tape_same_item(t, s, &it, key))
 			return false;
 		tape_hold(t, s, &it, key);
@@ -196,21 +196,15 @@ static bool same_items(struct tape *t, struct side *s, size_t size, size_t max,
 	return true;
 }
 
-static size_t some_item_size(struct tape *t)
-{
-	/* The larger one is that of a caller compiled with a later version. */
-	return sizeof(wq_item) + (tape_byte(t) & 1 ? 16 : 0);
-}
-
 bool op_get_many(struct tape *t, struct side *s)
 {
-	size_t size = some_item_size(t), max = 1 + tape_byte(t) % BATCH_MAX;
+	size_t max = 1 + tape_byte(t) % BATCH_MAX;
 	int64_t deadline_ns;
 	enum model_wait wait = tape_some_wait(t, s, &deadline_ns);
 
-	memset(items, 0, max * size);
-	return same_items(t, s, size, max, wait,
-	                  wq_get_many(s->q, (wq_item *)(void *)items, size, max, deadline_ns));
+	memset(items, 0, max * sizeof *items);
+	return same_items(t, s, max, wait,
+	                  wq_get_many_until(s->q, items, max, deadline_ns));
 }
 
 /* A worker in a hurry: many keys are got and done at once. */
@@ -218,15 +212,15 @@ bool op_work_off(struct tape *t, struct side *s)
 {
 	size_t max = 1 + burst(s, tape_byte(t)), first = t->nheld;
 
-	memset(items, 0, max * sizeof(wq_item));
-	int rc = wq_get_many(s->q, (wq_item *)(void *)items, sizeof(wq_item), max, WQ_NOWAIT);
+	memset(items, 0, max * sizeof *items);
+	int rc = wq_get_many_until(s->q, items, max, WQ_NOWAIT);
 
-	if (!same_items(t, s, sizeof(wq_item), max, MODEL_NOWAIT, rc))
+	if (!same_items(t, s, max, MODEL_NOWAIT, rc))
 		return false;
 	if (rc < 0)
 		return true;
 	SAME("done",
-	     wq_done_many(s->q, (wq_item *)(void *)items, sizeof(wq_item), (size_t)rc, outcomes),
+	     wq_done_many(s->q, items, (size_t)rc, outcomes),
 	     rc);
 	for (size_t i = 0; i < (size_t)rc; i++) {
 		struct held *h = &t->held[first + i];
@@ -300,19 +294,19 @@ bool op_done(struct tape *t, struct side *s)
 }
 
 /* Fills items[] with what is to be handed back; the same item twice is welcome. */
-static size_t pick_many(struct tape *t, struct side *s, struct held *h, size_t size)
+static size_t pick_many(struct tape *t, struct side *s, struct held *h)
 {
 	size_t n = tape_byte(t) % (BATCH_MAX + 1), got = 0;
 	struct side *ignored;
 
-	memset(items, 0, (BATCH_MAX + 1) * size);
+	memset(items, 0, (BATCH_MAX + 1) * sizeof *items);
 	for (size_t i = 0; i < n; i++) {
 		if (!tape_pick(t, &h[got], &ignored))
 			continue;
 		/* Only now and then another queue's: it ends a next_many. */
 		if (h[got].home != s && tape_byte(t) % 4 != 0)
 			continue;
-		memcpy(items + got * size, &h[got].item, sizeof(wq_item));
+		items[got] = h[got].item;
 		got++;
 	}
 	return got;
@@ -320,9 +314,8 @@ static size_t pick_many(struct tape *t, struct side *s, struct held *h, size_t s
 
 bool op_done_many(struct tape *t, struct side *s)
 {
-	size_t size = some_item_size(t);
 	struct held h[BATCH_MAX];
-	size_t n = pick_many(t, s, h, size);
+	size_t n = pick_many(t, s, h);
 	bool tell = tape_byte(t) % 4 != 0;
 	int want[BATCH_MAX], count = 0;
 
@@ -332,7 +325,7 @@ bool op_done_many(struct tape *t, struct side *s)
 		if (want[i] >= 0)
 			tape_handed_back(t, &h[i]);
 	}
-	SAME("done", wq_done_many(s->q, (wq_item *)(void *)items, size, n, tell ? outcomes : NULL),
+	SAME("done", wq_done_many(s->q, items, n, tell ? outcomes : NULL),
 	     count);
 	for (size_t i = 0; tell && i < n; i++)
 		SAME("outcome", outcomes[i], want[i]);
@@ -375,9 +368,8 @@ bool op_next(struct tape *t, struct side *s)
 
 bool op_next_many(struct tape *t, struct side *s)
 {
-	size_t size = some_item_size(t);
 	struct held h[BATCH_MAX];
-	size_t n = pick_many(t, s, h, size), max = n + tape_byte(t) % 4;
+	size_t n = pick_many(t, s, h), max = n + tape_byte(t) % 4;
 	int want = WQ_OK;
 
 	if (max == 0)
@@ -393,10 +385,10 @@ bool op_next_many(struct tape *t, struct side *s)
 
 	int64_t deadline_ns;
 	enum model_wait wait = tape_some_wait(t, s, &deadline_ns);
-	int rc = wq_next_many(s->q, (wq_item *)(void *)items, size, n, max, deadline_ns);
+	int rc = wq_next_many_until(s->q, items, n, max, deadline_ns);
 
 	if (want == WQ_OK)
-		return same_items(t, s, size, max, wait, rc);
+		return same_items(t, s, max, wait, rc);
 	SAME("answer", rc, want);
 	return true;
 }

@@ -25,7 +25,7 @@ enum {
 
 /* One queue, and what should be the same. */
 struct side {
-	wq *q;
+	wq_queue *q;
 	struct model m;
 	struct books books;
 	struct line line;

@@ -1,4 +1,5 @@
 #include "tape_inside.h"
+#include "../support/cancel.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -126,13 +127,13 @@ bool op_cancel(struct tape *t, struct side *s)
 	int want = model_cancel(&s->m, key);
 
 	if (b & 1) {
-		SAME("answer", wq_cancel(s->q, bytes, len), want);
+		SAME("answer", cancel_key(s->q, bytes, len), want);
 		return true;
 	}
 	/* Who holds it would have to be waited for, and nobody can end that. */
 	bool held = want > 0 && want & WQ_STATE_RUNNING;
 
-	SAME("answer", wq_cancel_sync_until(s->q, bytes, len, held ? t->now_ns : WQ_NEVER),
+	SAME("answer", cancel_key_until(s->q, bytes, len, held ? t->now_ns : WQ_NEVER),
 	     held ? WQ_ETIMEDOUT : want);
 	return true;
 }

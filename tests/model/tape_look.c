@@ -84,13 +84,13 @@ static bool same_picture(struct tape *t, struct side *s)
 {
 	wq_snapshot p;
 
-	SAME("look", wq_look(s->q, &p), WQ_OK);
+	SAME("look", wq_snapshot_take(s->q, &p), WQ_OK);
 	SAME("look: now", p.now_ns, t->now_ns);
 	SAME("look: queued", p.queued, s->m.nqueued);
 	SAME("look: running", p.running, s->m.nrunning);
 	SAME("look: dirty", p.dirty, s->m.ndirty);
 	SAME("look: waiting", p.waiting, s->m.nwaiting);
-	SAME("look: dropped", p.dropped, s->m.dropped);
+	SAME("look: discarded", p.discarded, s->m.discarded);
 	SAME("look: left", p.left, s->m.nleft);
 	SAME("look: dead", p.dead, s->m.ndead);
 	if (s->m.order == MODEL_FIFO && s->m.nqueued > 0)
@@ -223,11 +223,11 @@ bool op_drain(struct tape *t, struct side *s)
 	}
 	memset(&r, 0x5a, sizeof r);
 	memset(t->shown, 0, sizeof t->shown);
-	options.waiting = b & 8 ? WQ_WAITING_DROP : (enum wq_waiting)((b >> 4) % 3);
+	options.waiting = b & 8 ? WQ_DRAIN_LEAVE : (enum wq_drain_mode)((b >> 4) % 3);
 	model_shut(&s->m, options.waiting);
 	want = (s->m.patient ? model_finished(&s->m) : model_idle(&s->m)) ? WQ_OK : WQ_ETIMEDOUT;
 	if (b & 8)
-		rc = wq_drain_for(s->q, 0, &r);
+		rc = wq_drain_for(s->q, 0, NULL, &r);
 	else
 		rc = wq_drain_until(s->q, want == WQ_OK ? WQ_NEVER : t->now_ns, &options, &r);
 	SAME("answer", rc, want);
@@ -235,7 +235,7 @@ bool op_drain(struct tape *t, struct side *s)
 	SAME("report: running", r.running, s->m.nrunning);
 	SAME("report: dirty", r.dirty, s->m.ndirty);
 	SAME("report: waiting", r.waiting, s->m.nwaiting);
-	SAME("report: dropped", r.dropped, s->m.dropped);
+	SAME("report: discarded", r.discarded, s->m.discarded);
 	SAME("report: left", r.left, s->m.nleft);
 	SAME("report: dead", r.dead, s->m.ndead);
 	SAME("report: reserved", r.reserved[0], 0);
@@ -303,7 +303,7 @@ bool op_bad(struct tape *t, struct side *s)
 		SAME("deadline", wq_get_until(s->q, &zero, -2), WQ_EINVAL);
 		break;
 	case 5:
-		SAME("max 0", wq_get_many(s->q, &zero, sizeof zero, 0, WQ_NOWAIT), WQ_EINVAL);
+		SAME("max 0", wq_get_many_until(s->q, &zero, 0, WQ_NOWAIT), WQ_EINVAL);
 		break;
 	case 6:
 		o.within_ns = -1;

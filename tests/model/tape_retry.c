@@ -18,10 +18,10 @@ bool tape_forget(struct tape *t, struct side *s, int key)
 	size_t len;
 	const void *bytes = keys_bytes(key, &len);
 
-	SAME("requeues", wq_num_requeues(s->q, bytes, len), model_requeues(&s->m, key));
+	SAME("requeues", wq_failures(s->q, bytes, len), model_requeues(&s->m, key));
 	SAME("forget", wq_forget(s->q, bytes, len), WQ_OK);
 	model_forget(&s->m, key);
-	SAME("requeues afterwards", wq_num_requeues(s->q, bytes, len), model_requeues(&s->m, key));
+	SAME("requeues afterwards", wq_failures(s->q, bytes, len), model_requeues(&s->m, key));
 	return true;
 }
 
@@ -53,7 +53,7 @@ bool op_limited(struct tape *t, struct side *s)
 		return tape_forget(t, s, key);
 	if (b % 16 < 12 && !add_limited(t, s, key, (enum wq_policy)(b / 16 % 5)))
 		return false;
-	SAME("requeues", wq_num_requeues(s->q, bytes, len), model_requeues(&s->m, key));
+	SAME("requeues", wq_failures(s->q, bytes, len), model_requeues(&s->m, key));
 	return true;
 }
 
@@ -71,7 +71,7 @@ static bool dies(struct tape *t, struct side *s, const struct dying *d, const wq
 	SAME("dead letter: an old copy", wq_done(s->q, &h->item), WQ_ESTALE);
 	SAME("dead letter: lost", wq_lost(s->q, item), 0);
 	SAME("dead letter: state", wq_state(s->q, bytes, len), model_state(&s->m, h->key));
-	SAME("dead letter: requeues", wq_num_requeues_item(s->q, item),
+	SAME("dead letter: requeues", wq_failures_item(s->q, item),
 	     model_requeues(&s->m, h->key));
 	if (d->adds && !tape_add(t, s, h->key))
 		return false;
@@ -123,10 +123,10 @@ static bool settle_wrongly(struct tape *t, struct side *s, const struct held *h,
 
 	SAME("settle", wq_settle(s->q, &it, WQ_DONE), want);
 	SAME("retry", wq_retry(s->q, &it), want);
-	SAME("settle_next", wq_settle_next(s->q, &it, WQ_RETRY, WQ_NOWAIT, &settled), want);
+	SAME("settle_next", wq_settle_next_until(s->q, &it, WQ_RETRY, WQ_NOWAIT, &settled), want);
 	SAME("settled", settled, 77);
 	SAME("forget_item", wq_forget_item(s->q, &it), want);
-	SAME("num_requeues_item", wq_num_requeues_item(s->q, &it), want);
+	SAME("failures_item", wq_failures_item(s->q, &it), want);
 	SAME("item was written", memcmp(&it, &h->item, sizeof it), 0);
 	return true;
 }
@@ -154,7 +154,7 @@ static bool settle_and_get(struct tape *t, struct side *s, const struct held *h,
 	/* What a dead key leaves behind is known only afterwards. */
 	if (want != WQ_DEAD)
 		wait = tape_some_wait(t, s, &deadline_ns);
-	rc = wq_settle_next(s->q, &it, verdict, deadline_ns, &settled);
+	rc = wq_settle_next_until(s->q, &it, verdict, deadline_ns, &settled);
 	if (!s->dying.ok)
 		return false;
 	SAME("settled", settled, want);
@@ -183,7 +183,7 @@ bool op_settle(struct tape *t, struct side *s)
 	if (want < 0)
 		return settle_wrongly(t, s, &h, want);
 	b = tape_byte(t);
-	SAME("requeues of the item", wq_num_requeues_item(s->q, &h.item),
+	SAME("requeues of the item", wq_failures_item(s->q, &h.item),
 	     model_requeues(&s->m, h.key));
 	if (b % 16 == 15) {
 		SAME("forget_item", wq_forget_item(s->q, &h.item), WQ_OK);

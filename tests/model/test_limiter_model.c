@@ -19,7 +19,7 @@ static size_t make_tape(uint64_t seed, long i, size_t nops, uint8_t **out)
 		abort();
 	if (r & 2)
 		allowed = UINT32_MAX;
-	allowed |= 1u | 1u << 6 | 1u << 10; /* when, step near, num_requeues: always */
+	allowed |= 1u | 1u << 6 | 1u << 10; /* when, step near, failures: always */
 	for (size_t b = 0; b < n; b++) {
 		unsigned op;
 

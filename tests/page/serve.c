@@ -44,7 +44,7 @@ static void take_ms(uint32_t ms)
 		nanosleep(&(struct timespec){.tv_nsec = WQ_MILLISECOND}, NULL);
 }
 
-static int64_t handle(void *ctx, const wq_item *it)
+static wq_verdict handle(void *ctx, const wq_item *it)
 {
 	const char *key = it->key;
 
@@ -60,7 +60,7 @@ static int64_t handle(void *ctx, const wq_item *it)
 }
 
 /* What a tick brings. */
-static void add_some(wq *pods, wq *mail, uint32_t tick)
+static void add_some(wq_queue *pods, wq_queue *mail, uint32_t tick)
 {
 	char key[64];
 
@@ -80,7 +80,7 @@ static void add_some(wq *pods, wq *mail, uint32_t tick)
 	}
 }
 
-static int start(wq **q, wq_pool **pool, wq_registry *r, const char *name, uint32_t workers,
+static int start(wq_queue **q, wq_pool **pool, wq_registry *r, const char *name, uint32_t workers,
                  uint32_t attempts)
 {
 	wq_options options = {
@@ -95,7 +95,7 @@ static int start(wq **q, wq_pool **pool, wq_registry *r, const char *name, uint3
 	return rc < 0 ? rc : wq_pool_start(pool, *q, &work);
 }
 
-static int stop(wq *q, wq_pool *pool)
+static int stop(wq_queue *q, wq_pool *pool)
 {
 	int rc = wq_pool_drain_until(pool, wq_time_add(wq_now(q), 10 * WQ_SECOND), NULL, NULL);
 
@@ -108,7 +108,7 @@ int main(int argc, char **argv)
 	struct pollfd input = {.fd = 0, .events = POLLIN};
 	wq_http_options options = {.port = (uint16_t)(argc > 1 ? atoi(argv[1]) : 0)};
 	wq_pool *pod_pool, *mail_pool;
-	wq *pods, *mail;
+	wq_queue *pods, *mail;
 	wq_http *h;
 	int rc;
 

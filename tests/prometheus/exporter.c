@@ -20,7 +20,7 @@ static void must(int ok)
 }
 
 /* Every counter of the queue goes up, but for those of a shutdown and of a pool. */
-static void work(wq *q)
+static void work(wq_queue *q)
 {
 	wq_item it;
 
@@ -41,7 +41,7 @@ static void work(wq *q)
 int main(void)
 {
 	wq_registry *r;
-	wq *pods, *goes;
+	wq_queue *pods, *goes;
 	wq_http *h;
 	char line[64];
 

@@ -21,7 +21,7 @@ static int text(void)
 	static const char *const names[] = {"pods", "a \"name\"\\\n{with} all, of=it",
 	                                    "\xc3\xa4 \xf0\x9f\x98\x80"};
 	wq_registry *r;
-	wq *q[3] = {NULL};
+	wq_queue *q[3] = {NULL};
 	int rc = wq_registry_new(&r);
 
 	for (int i = 0; rc == WQ_OK && i < 3; i++)
@@ -76,10 +76,10 @@ static int json(int count)
 		size_t name_len = hostile(&rng, name, sizeof name, 1);
 		size_t key_len = hostile(&rng, key, sizeof key, 0);
 		wq_snapshot s;
-		wq *q;
+		wq_queue *q;
 
 		if (wq_new(&q, NULL) != WQ_OK || wq_add(q, key, key_len) != WQ_QUEUED ||
-		    wq_look(q, &s) != WQ_OK)
+		    wq_snapshot_take(q, &s) != WQ_OK)
 			return 1;
 		put_hex(name, name_len);
 		put_hex(key, key_len);

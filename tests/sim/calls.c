@@ -138,7 +138,7 @@ int do_get_many(wq_item *items, int max, int64_t deadline_ns)
 	call_begin("get_many", max);
 	sim_getting(deadline_ns != WQ_NOWAIT);
 
-	int rc = wq_get_many(w.q, items, sizeof *items, (size_t)max, deadline_ns);
+	int rc = wq_get_many_until(w.q, items, (size_t)max, deadline_ns);
 
 	got_many(items, 0, rc, max, deadline_ns);
 	call_end("get_many", rc);
@@ -181,7 +181,7 @@ int do_done_many(const wq_item *items, int n)
 	}
 	call_begin("done_many", n);
 
-	int rc = wq_done_many(w.q, items, sizeof *items, (size_t)n, outcomes);
+	int rc = wq_done_many(w.q, items, (size_t)n, outcomes);
 
 	for (int i = 0; i < n; i++)
 		note(DONE_, when(i), key[i], outcomes[i], items[i].token);
@@ -224,7 +224,7 @@ int do_next_many(wq_item *items, int n, int max, int64_t deadline_ns)
 	call_begin("next_many", n);
 	sim_getting(deadline_ns != WQ_NOWAIT);
 
-	int rc = wq_next_many(w.q, items, sizeof *items, (size_t)n, (size_t)max, deadline_ns);
+	int rc = wq_next_many_until(w.q, items, (size_t)n, (size_t)max, deadline_ns);
 
 	for (int i = 0; i < n; i++)
 		note(DONE_, sim_effect(i) ? sim_effect(i) : sim_call_whole(), key[i], UNTOLD,

@@ -135,7 +135,7 @@ static bool finishing(void *arg)
 	return run.finishing;
 }
 
-static int64_t handler(void *ctx, const wq_item *it)
+static wq_verdict handler(void *ctx, const wq_item *it)
 {
 	int key = pairs_key_of(it);
 
@@ -241,7 +241,7 @@ static void finisher(void *arg)
 	SIM_CHECK(wq_drain_until(run.q, sim_now(), NULL, &r) == WQ_OK);
 	pairs_judge_end(&r);
 
-	wq *q = run.q;
+	wq_queue *q = run.q;
 
 	run.q = NULL; /* nobody looks at it any more */
 

@@ -92,7 +92,7 @@ struct call {
 
 /* The present run. */
 struct pairs {
-	wq *q;
+	wq_queue *q;
 	wq_pool *pool;
 	wq_registry *registry;
 	bool go, finishing;
@@ -110,7 +110,7 @@ struct pairs {
 	uint32_t gone[PAIRS_KEYS];   /* was cancelled */
 	uint32_t sure[PAIRS_KEYS];   /* of the other three: no earlier than this */
 	uint32_t stopped;            /* the first call that stops began; 0: none has */
-	uint64_t left, dropped;      /* by answers of retries and verdicts */
+	uint64_t left, discarded;      /* by answers of retries and verdicts */
 	int handlers;                /* under way */
 };
 

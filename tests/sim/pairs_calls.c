@@ -1,5 +1,6 @@
 /* The table of calls, see pairs.h. Every public call on a queue stands in it. */
 #include "pairs.h"
+#include "../support/cancel.h"
 
 #include <string.h>
 
@@ -8,16 +9,16 @@ enum { MANY = 3 };
 static const int ok[] = {WQ_OK, LAST};
 static const int value[] = {VALUE, WQ_OK, LAST};
 static const int adds[] = {WQ_QUEUED, WQ_MERGED, WQ_MARKED, WQ_ESHUTDOWN, LAST};
-static const int laters[] = {WQ_QUEUED, WQ_MERGED, WQ_MARKED,    WQ_WAITING,
+static const int laters[] = {WQ_QUEUED, WQ_MERGED, WQ_MARKED,    WQ_DELAYED,
                              WQ_MOVED,  WQ_KEPT,   WQ_ESHUTDOWN, LAST};
 static const int gets[] = {WQ_OK, WQ_ESHUTDOWN, WQ_EINTERRUPTED, LAST};
 static const int gets_until[] = {WQ_OK, WQ_ESHUTDOWN, WQ_EINTERRUPTED, WQ_ETIMEDOUT, LAST};
 static const int gets_now[] = {WQ_OK, WQ_ESHUTDOWN, WQ_EAGAIN, LAST};
 static const int many[] = {VALUE, WQ_ESHUTDOWN, WQ_EINTERRUPTED, WQ_EAGAIN, WQ_ESTALE, LAST};
 static const int nexts[] = {WQ_OK, WQ_ESHUTDOWN, WQ_EINTERRUPTED, WQ_ESTALE, LAST};
-static const int dones[] = {WQ_OK, WQ_QUEUED, WQ_WAITING, WQ_ESTALE, LAST};
-static const int retries[] = {WQ_QUEUED, WQ_WAITING, WQ_LEFT, WQ_CANCELLED, WQ_ESTALE, LAST};
-static const int settles[] = {WQ_OK, WQ_QUEUED, WQ_WAITING, WQ_CANCELLED, WQ_ESTALE, LAST};
+static const int dones[] = {WQ_OK, WQ_QUEUED, WQ_DELAYED, WQ_ESTALE, LAST};
+static const int retries[] = {WQ_QUEUED, WQ_DELAYED, WQ_LEFT, WQ_CANCELLED, WQ_ESTALE, LAST};
+static const int settles[] = {WQ_OK, WQ_QUEUED, WQ_DELAYED, WQ_CANCELLED, WQ_ESTALE, LAST};
 static const int held[] = {VALUE, WQ_OK, WQ_ESTALE, LAST};
 static const int found[] = {VALUE, WQ_ENOTFOUND, LAST};
 static const int found_until[] = {VALUE, WQ_ENOTFOUND, WQ_ETIMEDOUT, LAST};
@@ -112,14 +113,14 @@ static int64_t cancelled(struct call *c, int rc)
 	return rc;
 }
 
-static int64_t cancel(struct call *c)
+static int64_t take_back(struct call *c)
 {
-	return cancelled(c, wq_cancel(run.q, KEY(c)));
+	return cancelled(c, cancel_key(run.q, KEY(c)));
 }
 
 static int64_t cancel_sync(struct call *c)
 {
-	return cancelled(c, wq_cancel_sync_until(run.q, KEY(c), c->op->arg));
+	return cancelled(c, cancel_key_until(run.q, KEY(c), c->op->arg));
 }
 
 static int64_t forget(struct call *c)
@@ -132,14 +133,14 @@ static int64_t forget_item(struct call *c)
 	return wq_forget_item(run.q, &run.item[c->op->key]);
 }
 
-static int64_t num_requeues(struct call *c)
+static int64_t failures(struct call *c)
 {
-	return wq_num_requeues(run.q, KEY(c));
+	return wq_failures(run.q, KEY(c));
 }
 
-static int64_t num_requeues_item(struct call *c)
+static int64_t failures_item(struct call *c)
 {
-	return wq_num_requeues_item(run.q, &run.item[c->op->key]);
+	return wq_failures_item(run.q, &run.item[c->op->key]);
 }
 
 /* ---- get ----------------------------------------------------------------------- */
@@ -159,7 +160,7 @@ static int64_t get(struct call *c)
 static int64_t get_many(struct call *c)
 {
 	wq_item it[4];
-	int rc = wq_get_many(run.q, it, sizeof *it, 4, c->op->arg);
+	int rc = wq_get_many_until(run.q, it, 4, c->op->arg);
 
 	for (int i = 0; i < rc; i++)
 		pairs_got(&it[i]);
@@ -196,7 +197,7 @@ static int64_t done_many(struct call *c)
 		pairs_ends(HELD1 + i);
 	}
 
-	int rc = wq_done_many(run.q, it, sizeof *it, MANY, outcomes);
+	int rc = wq_done_many(run.q, it, MANY, outcomes);
 
 	for (int i = 0; i < MANY; i++)
 		pairs_hold_ended(HELD1 + i, outcomes[i], sim_call_first());
@@ -228,7 +229,7 @@ static int64_t next_many(struct call *c)
 		pairs_ends(HELD1 + i);
 	}
 
-	int rc = wq_next_many(run.q, it, sizeof *it, MANY, 4, WQ_NEVER);
+	int rc = wq_next_many_until(run.q, it, MANY, 4, WQ_NEVER);
 
 	for (int i = 0; i < rc; i++)
 		pairs_got(&it[i]);
@@ -267,9 +268,9 @@ static int64_t settle(struct call *c)
 
 	int rc = wq_settle(run.q, &it, c->op->arg);
 
-	/* Once more, but the queue is shut: it is dropped. */
+	/* Once more, but the queue is shut: it is discarded. */
 	if (rc == WQ_OK && c->op->arg >= 1000)
-		run.dropped++;
+		run.discarded++;
 	pairs_hold_ended(c->op->key, rc, sim_call_last());
 	return rc;
 }
@@ -281,7 +282,7 @@ static int64_t settle_next(struct call *c)
 
 	pairs_ends(c->op->key);
 
-	int rc = wq_settle_next(run.q, &it, c->op->arg, WQ_NEVER, &settled);
+	int rc = wq_settle_next_until(run.q, &it, c->op->arg, WQ_NEVER, &settled);
 
 	pairs_hold_ended(c->op->key, settled, sim_call_first());
 	if (rc == WQ_OK)
@@ -330,26 +331,26 @@ static int count_left(void *ctx, const wq_key_info *info)
 	return 0;
 }
 
-static int64_t drain_as(struct call *c, enum wq_waiting waiting)
+static int64_t drain_as(struct call *c, enum wq_drain_mode waiting)
 {
-	wq_drain_options o = {.waiting = waiting};
+	wq_drain_options o = {.mode = waiting};
 
 	return wq_drain_until(run.q, c->op->arg, &o, &c->report);
 }
 
 static int64_t drain_drop(struct call *c)
 {
-	return drain_as(c, WQ_WAITING_DROP);
+	return drain_as(c, WQ_DRAIN_LEAVE);
 }
 
 static int64_t drain_run(struct call *c)
 {
-	return drain_as(c, WQ_WAITING_RUN);
+	return drain_as(c, WQ_DRAIN_RUN);
 }
 
 static int64_t drain_wait(struct call *c)
 {
-	return drain_as(c, WQ_WAITING_WAIT);
+	return drain_as(c, WQ_DRAIN_WAIT);
 }
 
 static int64_t drain_list(struct call *c)
@@ -410,7 +411,7 @@ static int64_t snapshot(struct call *c)
 	wq_snapshot s;
 
 	(void)c;
-	return wq_look(run.q, &s);
+	return wq_snapshot_take(run.q, &s);
 }
 
 static int swallow(void *ctx, const char *text, size_t n)
@@ -427,7 +428,7 @@ static int64_t metrics(struct call *c)
 	return wq_metrics_write(run.registry, WQ_PROMETHEUS, swallow, NULL);
 }
 
-static int walk_it(void *ctx, const char *name, wq *q)
+static int walk_it(void *ctx, const char *name, wq_queue *q)
 {
 	uint64_t n = 0;
 
@@ -515,16 +516,16 @@ const struct op pairs_ops[] = {
     {"add-limited", add_limited, laters, LIMITED, 0, PASSES, 0},
     {"reschedule", reschedule, moves, WAIT1, LATE, PASSES, 0},
     {"reschedule-now", reschedule, moves, WAIT3, 1, PASSES, 0},
-    {"cancel-waiting", cancel, found, WAIT1, 0, PASSES, 0},
-    {"cancel-never", cancel, found, NEVER1, 0, PASSES, 0},
-    {"cancel-queued", cancel, found, LINE1, 0, PASSES, 0},
-    {"cancel-held", cancel, found, HELD2, 0, PASSES, 0},
+    {"cancel-waiting", take_back, found, WAIT1, 0, PASSES, 0},
+    {"cancel-never", take_back, found, NEVER1, 0, PASSES, 0},
+    {"cancel-queued", take_back, found, LINE1, 0, PASSES, 0},
+    {"cancel-held", take_back, found, HELD2, 0, PASSES, 0},
     {"cancel-sync", cancel_sync, found, HELD1, NEVER, AWAITS_HOLD, 0},
     {"cancel-sync-until", cancel_sync, found_until, HELD3, SOON, AWAITS_HOLD, 0},
     {"forget", forget, ok, HELD1, 0, PASSES, 0},
     {"forget-item", forget_item, held, HELD1, 0, PASSES, WANTS_HELD},
-    {"num-requeues", num_requeues, value, HELD1, 0, PASSES, 0},
-    {"num-requeues-item", num_requeues_item, held, HELD1, 0, PASSES, WANTS_HELD},
+    {"failures", failures, value, HELD1, 0, PASSES, 0},
+    {"failures-item", failures_item, held, HELD1, 0, PASSES, WANTS_HELD},
     {"get", get, gets, 0, NEVER, GETS, 0},
     {"get-until", get, gets_until, 0, SOON, GETS, 0},
     {"try-get", get, gets_now, 0, WQ_NOWAIT, PASSES, 0},

@@ -6,7 +6,7 @@
  *   everybody waits   each call that waits has something to wait for: a drain
  *                     none if a shutdown began after it
  *   a call answers    only what its header says, given what the others did
- *   in the end        what was accepted was handed out, cancelled, dropped or
+ *   in the end        what was accepted was handed out, cancelled, discarded or
  *                     left over, and counted so
  */
 #include "pairs.h"
@@ -27,7 +27,7 @@ void pairs_added(int key, int64_t rc, uint32_t section)
 {
 	if (rc == WQ_QUEUED || rc == WQ_MARKED || rc == WQ_MERGED)
 		run.wanted[key] = run.sure[key] = 2 * section;
-	else if (rc == WQ_WAITING || rc == WQ_MOVED || rc == WQ_KEPT)
+	else if (rc == WQ_DELAYED || rc == WQ_MOVED || rc == WQ_KEPT)
 		run.waited[key] = 2 * section;
 }
 
@@ -61,7 +61,7 @@ void pairs_hold_ended(int key, int64_t rc, uint32_t section)
 		sim_fail("a hold of %s was not ended: %s", pairs_key(key), wq_status_name((int)rc));
 	if (rc == WQ_LEFT)
 		run.left++;
-	else if (rc == WQ_QUEUED || rc == WQ_WAITING)
+	else if (rc == WQ_QUEUED || rc == WQ_DELAYED)
 		pairs_added(key, rc, section);
 }
 
@@ -101,8 +101,8 @@ static void judge_drain(const struct call *c)
 		         (unsigned long long)r->dirty);
 	/* Those that never come due are not waited for. */
 	if (r->waiting > (any(WAITS, NULL) ? 2u : 0u))
-		sim_fail("%s answered WQ_OK and reports %llu waiting, %llu dropped", c->op->name,
-		         (unsigned long long)r->waiting, (unsigned long long)r->dropped);
+		sim_fail("%s answered WQ_OK and reports %llu waiting, %llu discarded", c->op->name,
+		         (unsigned long long)r->waiting, (unsigned long long)r->discarded);
 }
 
 void pairs_answered(struct call *c)
@@ -256,12 +256,12 @@ void pairs_judge_waits(void)
 
 /*
  * A copy that waited, and after which its key was neither added, got nor
- * cancelled, was dropped. One after which it was may have been dropped before
+ * cancelled, was discarded. One after which it was may have been discarded before
  * that, if the queue was being shut by then.
  */
-static void judge_dropped(uint64_t reported)
+static void judge_discarded(uint64_t reported)
 {
-	uint64_t least = run.dropped, most = run.dropped;
+	uint64_t least = run.discarded, most = run.discarded;
 
 	for (int k = 0; k < PAIRS_KEYS; k++) {
 		uint32_t waited = run.waited[k];
@@ -270,7 +270,7 @@ static void judge_dropped(uint64_t reported)
 		most += waited && (waited > run.sure[k] || run.sure[k] >= run.stopped);
 	}
 	if (reported < least || reported > most)
-		sim_fail("%llu keys were dropped, but it were %llu to %llu",
+		sim_fail("%llu keys were discarded, but it were %llu to %llu",
 		         (unsigned long long)reported, (unsigned long long)least,
 		         (unsigned long long)most);
 }
@@ -286,7 +286,7 @@ void pairs_judge_end(const wq_report *r)
 		sim_fail("in the end %llu keys are queued, %llu held, %llu wait",
 		         (unsigned long long)r->queued, (unsigned long long)r->running,
 		         (unsigned long long)r->waiting);
-	judge_dropped(r->dropped);
+	judge_discarded(r->discarded);
 	if (r->left != run.left)
 		sim_fail("%llu keys are left over, but %llu retries said so",
 		         (unsigned long long)r->left, (unsigned long long)run.left);
@@ -294,9 +294,9 @@ void pairs_judge_end(const wq_report *r)
 		const struct call *c = &run.call[i];
 
 		if (c->op->kind == DRAINS && c->rc == WQ_OK && c->report.waiting == 0 &&
-		    c->report.dropped != r->dropped)
-			sim_fail("%s reports %llu dropped, but it were %llu", c->op->name,
-			         (unsigned long long)c->report.dropped,
-			         (unsigned long long)r->dropped);
+		    c->report.discarded != r->discarded)
+			sim_fail("%s reports %llu discarded, but it were %llu", c->op->name,
+			         (unsigned long long)c->report.discarded,
+			         (unsigned long long)r->discarded);
 	}
 }

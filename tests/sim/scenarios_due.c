@@ -10,6 +10,7 @@
 
 #include "queue/lane.h"
 #include "world.h"
+#include "../support/cancel.h"
 
 static struct {
 	wq_pool *p;
@@ -48,7 +49,7 @@ static int64_t some_time(void)
 	return 1000 + sim_random(1u << (4 + sim_random(14)));
 }
 
-static int64_t handle(void *ctx, const wq_item *it)
+static wq_verdict handle(void *ctx, const wq_item *it)
 {
 	(void)ctx;
 	(void)it;
@@ -118,7 +119,7 @@ static void adder(void *arg)
 			SIM_CHECK(wq_add(w.q, bytes, len) >= 0);
 			break;
 		case 1:
-			wq_cancel(w.q, bytes, len);
+			cancel_key(w.q, bytes, len);
 			break;
 		case 2:
 			sim_pass(some_time());
@@ -156,7 +157,7 @@ static void due_boss(void *arg)
 	}
 	d.stopping = true;
 	SIM_CHECK(wq_drain_until(w.q, WQ_NEVER,
-	                         &(wq_drain_options){.waiting = (enum wq_waiting)sim_random(3)},
+	                         &(wq_drain_options){.mode = (enum wq_drain_mode)sim_random(3)},
 	                         NULL) == WQ_OK);
 	SIM_CHECK(wq_pool_free(d.p) == WQ_OK);
 }
@@ -205,7 +206,7 @@ static void synchronous_canceller(void *arg)
 	const char *bytes = key_bytes(1, &len);
 
 	(void)arg;
-	SIM_CHECK(wq_cancel_sync_until(w.q, bytes, len, WQ_NEVER) > 0);
+	SIM_CHECK(cancel_key_until(w.q, bytes, len, WQ_NEVER) > 0);
 }
 
 static void setup_given_back(void)
@@ -327,9 +328,9 @@ static void setup_dead(void)
 	SIM_CHECK(wq_add_str(w.q, "held") == WQ_QUEUED);
 	SIM_CHECK(wq_try_get(w.q, &held) == WQ_OK);
 	for (char k[] = "0"; k[0] < '4'; k[0]++)
-		SIM_CHECK(wq_add_with(w.q, k, 1, &far) == WQ_WAITING);
-	SIM_CHECK(wq_add_after(w.q, "due", 3, 100) == WQ_WAITING);
-	SIM_CHECK(wq_add_after(w.q, "moved", 5, 110) == WQ_WAITING);
+		SIM_CHECK(wq_add_with(w.q, k, 1, &far) == WQ_DELAYED);
+	SIM_CHECK(wq_add_after(w.q, "due", 3, 100) == WQ_DELAYED);
+	SIM_CHECK(wq_add_after(w.q, "moved", 5, 110) == WQ_DELAYED);
 	SIM_CHECK(wq_reschedule(w.q, "moved", 5, sim_now() + FAR_NS) == WQ_MOVED);
 	sim_quiet_end();
 	sim_spawn("worker", plain_getter, NULL);
@@ -339,7 +340,7 @@ static void setup_dead(void)
 
 /* ---- keys come due while a shutdown drops them ---------------------------------------------- */
 
-static int64_t handle_once(void *ctx, const wq_item *it)
+static wq_verdict handle_once(void *ctx, const wq_item *it)
 {
 	(void)ctx;
 	(void)it;
@@ -392,7 +393,7 @@ static bool workers_gone(void *arg)
 	return d.gone == w.workers;
 }
 
-/* They end by themselves, also those who fell asleep before the last key was dropped. */
+/* They end by themselves, also those who fell asleep before the last key was discarded. */
 static void drop_boss(void *arg)
 {
 	(void)arg;
@@ -446,7 +447,7 @@ static void due_producer(void *arg)
 {
 	(void)arg;
 	SIM_CHECK(wq_add_str(w.q, "one") == WQ_QUEUED);
-	SIM_CHECK(wq_add_after(w.q, "due", 3, 1000) == WQ_WAITING);
+	SIM_CHECK(wq_add_after(w.q, "due", 3, 1000) == WQ_DELAYED);
 	sim_yield();
 	sim_advance(2000);
 	SIM_CHECK(wq_add_str(w.q, "added") == WQ_QUEUED);
@@ -495,7 +496,7 @@ static void batch_producer(void *arg)
 	int64_t after_ns = sim_chance(2) ? FAR_NS : WQ_NEVER;
 
 	(void)arg;
-	SIM_CHECK(wq_add_after(w.q, "waits", 5, after_ns) == WQ_WAITING);
+	SIM_CHECK(wq_add_after(w.q, "waits", 5, after_ns) == WQ_DELAYED);
 	SIM_CHECK(wq_add_many(w.q, keys, 2, NULL) == 2);
 	sim_until(batch_handled, NULL);
 	SIM_CHECK(wq_shutdown(w.q) == WQ_OK);

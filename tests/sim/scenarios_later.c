@@ -8,11 +8,12 @@
  * looks at each key that is got (never early, never without a promise, one
  * worker a key), when everybody waits (somebody sleeps no longer than until the
  * next key comes due), and in the end (nothing that was accepted is lost, what
- * was dropped is counted).
+ * was discarded is counted).
  */
 #include <string.h>
 
 #include "world.h"
+#include "../support/cancel.h"
 
 enum { OWNERS = 2, OWN_KEYS = 3, KEYS = OWNERS * OWN_KEYS };
 
@@ -22,7 +23,7 @@ struct promise {
 };
 
 static struct {
-	wq *q;
+	wq_queue *q;
 	struct key {
 		struct promise own, reminder, add, pending; /* pending: of a call under way */
 		uint32_t section;                           /* of the owner's last call */
@@ -184,7 +185,7 @@ static void add_later(int number, int64_t due_ns, enum wq_policy policy)
 	sim_trace("add key %d at %lld by policy %d -> %s", number, (long long)due_ns, (int)policy,
 	          wq_status_name(rc));
 	switch (rc) {
-	case WQ_WAITING:
+	case WQ_DELAYED:
 		/* An older copy has come due, and is in line like an add. */
 		if (may_fire(copy, sim_now()))
 			k->add = (struct promise){copy->due_ns, true, copy->must || k->add.must};
@@ -232,7 +233,7 @@ static void reschedule(int number, int64_t due_ns)
 	returned(k);
 }
 
-static void cancel(int number)
+static void take_back(int number)
 {
 	struct key *k = &l.key[number];
 	unsigned gets = k->gets;
@@ -244,7 +245,7 @@ static void cancel(int number)
 	sim_call_begin();
 
 	int rc =
-	    wait ? wq_cancel_sync_until(l.q, bytes, len, deadline) : wq_cancel(l.q, bytes, len);
+	    wait ? cancel_key_until(l.q, bytes, len, deadline) : cancel_key(l.q, bytes, len);
 
 	sim_trace("cancel key %d -> %d", number, rc);
 	if (rc < 0 && rc != WQ_ENOTFOUND && !(wait && rc == WQ_ETIMEDOUT))
@@ -302,7 +303,7 @@ static void regret(void *arg)
 	for (int key = 0; key < KEYS; key++) {
 		sim_pass(sim_random(4000));
 		if (sim_chance(2))
-			cancel(key);
+			take_back(key);
 		else if (key % OWN_KEYS != OWN_KEYS - 1 && l.key[key].own.due_ns != WQ_NEVER)
 			/* One that waits for ever could be called back when all have gone. */
 			reschedule(key, sim_chance(2) ? WQ_NEVER : soon());
@@ -324,18 +325,18 @@ static void wait_for_all(void)
 	if (!alone)
 		sim_spawn("regret", regret, NULL);
 
-	int rc = wq_drain_until(l.q, WQ_NEVER, &(wq_drain_options){.waiting = WQ_WAITING_WAIT}, &r);
+	int rc = wq_drain_until(l.q, WQ_NEVER, &(wq_drain_options){.mode = WQ_DRAIN_WAIT}, &r);
 
 	if (rc == WQ_EINTERRUPTED && l.released)
 		return;
 	SIM_CHECK(rc == WQ_OK && r.queued == 0 && r.running == 0 && r.dirty == 0);
 	if (alone)
-		SIM_CHECK(r.dropped == 0 && r.waiting == never);
+		SIM_CHECK(r.discarded == 0 && r.waiting == never);
 }
 
 static void stop(void)
 {
-	wq_drain_options o = {.waiting = (enum wq_waiting)sim_random(3)};
+	wq_drain_options o = {.mode = (enum wq_drain_mode)sim_random(3)};
 	int64_t began = sim_now();
 	uint64_t most = copies_after(began), never = copies_after(WQ_NEVER - 1);
 	wq_report r = {0};
@@ -346,28 +347,28 @@ static void stop(void)
 		SIM_CHECK(wq_shutdown(l.q) == WQ_OK);
 		return;
 	}
-	if (o.waiting == WQ_WAITING_WAIT) {
+	if (o.waiting == WQ_DRAIN_WAIT) {
 		wait_for_all();
 		return;
 	}
-	if (o.waiting == WQ_WAITING_DROP)
+	if (o.waiting == WQ_DRAIN_LEAVE)
 		give_up_after(began);
-	if (o.waiting == WQ_WAITING_RUN)
+	if (o.waiting == WQ_DRAIN_RUN)
 		run_all();
 	give_up_after(WQ_NEVER - 1);
 	SIM_CHECK(wq_drain_until(l.q, WQ_NEVER, &o, &r) == WQ_OK);
 	SIM_CHECK(r.queued == 0 && r.running == 0 && r.dirty == 0);
 	switch (o.waiting) {
-	case WQ_WAITING_DROP:
-		if (r.dropped > most || r.dropped < never || r.waiting)
-			sim_fail("%llu copies were dropped, %llu left; at most %llu waited",
-			         (unsigned long long)r.dropped, (unsigned long long)r.waiting,
+	case WQ_DRAIN_LEAVE:
+		if (r.discarded > most || r.discarded < never || r.waiting)
+			sim_fail("%llu copies were discarded, %llu left; at most %llu waited",
+			         (unsigned long long)r.discarded, (unsigned long long)r.waiting,
 			         (unsigned long long)most);
 		break;
-	case WQ_WAITING_RUN:
-		SIM_CHECK(r.dropped == never && r.waiting == 0);
+	case WQ_DRAIN_RUN:
+		SIM_CHECK(r.discarded == never && r.waiting == 0);
 		break;
-	case WQ_WAITING_WAIT:
+	case WQ_DRAIN_WAIT:
 		break;
 	}
 }
@@ -394,7 +395,7 @@ static void owner(void *arg)
 			add_now(sim_chance(2) ? key : last);
 			break;
 		case 1:
-			cancel(sim_chance(2) ? key : last);
+			take_back(sim_chance(2) ? key : last);
 			break;
 		case 2:
 			reschedule(key, later());
@@ -444,7 +445,7 @@ static void worker(void *arg)
 		k->held = false;
 		rc = wq_done(l.q, &it);
 		k->done_ns = sim_now();
-		SIM_CHECK(rc == WQ_OK || rc == WQ_QUEUED || rc == WQ_WAITING);
+		SIM_CHECK(rc == WQ_OK || rc == WQ_QUEUED || rc == WQ_DELAYED);
 	}
 }
 

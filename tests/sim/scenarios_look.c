@@ -180,10 +180,10 @@ static void quiet_fd(void)
 
 /* Keys come due all the while, so that calls let go of the lock in their middle. */
 static struct {
-	wq *q;
+	wq_queue *q;
 	wq_item twice;    /* several hand it back */
 	int stale, taken; /* of them: were told so, were not */
-	int given_up;
+	int dropped;
 	int64_t shortest_ns; /* all holds that ended, from after the get until before the end */
 	int64_t longest_ns;  /* from before the get until after the end */
 	int64_t begun_ns;
@@ -217,7 +217,7 @@ static void hands_back(void *arg)
 		/* Comes back, so it asks what is due, and lets go of the lock. */
 		wq_add_str(meter.q, "twice");
 		rc = wq_settle(meter.q, &meter.twice, WQ_DROP);
-		meter.given_up += rc >= 0;
+		meter.dropped += rc >= 0;
 		break;
 	default:
 		rc = wq_done(meter.q, &meter.twice);
@@ -231,7 +231,7 @@ static void hands_back(void *arg)
 static void ends(wq_item *items, int n)
 {
 	if (sim_chance(2)) {
-		SIM_CHECK(wq_done_many(meter.q, items, sizeof *items, (size_t)n, NULL) == n);
+		SIM_CHECK(wq_done_many(meter.q, items, (size_t)n, NULL) == n);
 		return;
 	}
 	for (int i = 0; i < n; i++)
@@ -245,7 +245,7 @@ static void timed_worker(void *arg)
 	for (int round = 0; round < 4; round++) {
 		wq_item items[2];
 		int64_t before = sim_now(), got, ended;
-		int n = wq_get_many(meter.q, items, sizeof *items, 2, WQ_NOWAIT);
+		int n = wq_get_many_until(meter.q, items, 2, WQ_NOWAIT);
 
 		got = sim_now();
 		sim_pass((int64_t)sim_random(1000));
@@ -266,14 +266,14 @@ static void setup_meter(void)
 	world_open(&(wq_options){.name = "meter"});
 	meter.q = w.q;
 	w.q = NULL;
-	meter.stale = meter.taken = meter.given_up = 0;
+	meter.stale = meter.taken = meter.dropped = 0;
 	meter.shortest_ns = meter.longest_ns = 0;
 	sim_quiet_begin();
 	SIM_CHECK(wq_add_str(meter.q, "twice") == WQ_QUEUED);
 	SIM_CHECK(wq_try_get(meter.q, &meter.twice) == WQ_OK);
 	for (uint32_t key = 0; key < 6; key++)
 		SIM_CHECK(wq_add(meter.q, &key, sizeof key) == WQ_QUEUED);
-	SIM_CHECK(wq_look(meter.q, &meter.before) == WQ_OK);
+	SIM_CHECK(wq_snapshot_take(meter.q, &meter.before) == WQ_OK);
 	sim_quiet_end();
 	meter.begun_ns = sim_now();
 	for (int i = 0; i < 2; i++) {
@@ -286,7 +286,7 @@ static void finish_meter(void)
 {
 	wq_snapshot s;
 
-	SIM_CHECK(wq_look(meter.q, &s) == WQ_OK);
+	SIM_CHECK(wq_snapshot_take(meter.q, &s) == WQ_OK);
 
 	/* The item that was handed back twice may have been held for as long as it all took. */
 	int64_t work = (int64_t)(s.work.sum_ns - meter.before.work.sum_ns);
@@ -295,7 +295,7 @@ static void finish_meter(void)
 	SIM_CHECK(meter.taken == 1);
 	if (s.stale != (uint64_t)meter.stale)
 		sim_fail("%d items were stale, %d were counted", meter.stale, (int)s.stale);
-	SIM_CHECK(s.given_up == (uint64_t)meter.given_up);
+	SIM_CHECK(s.dropped == (uint64_t)meter.dropped);
 	if (work < meter.shortest_ns || work > most)
 		sim_fail("%lld ns of work, at least %lld, at most %lld", (long long)work,
 		         (long long)meter.shortest_ns, (long long)most);

@@ -10,6 +10,7 @@
 
 #include "history.h"
 #include "world.h"
+#include "../support/cancel.h"
 
 enum { KEYS = 4 };
 
@@ -65,7 +66,7 @@ static bool fails(int64_t verdict)
 	return verdict != WQ_DONE && verdict != WQ_DROP && verdict < 1000;
 }
 
-static int64_t handle(void *ctx, const wq_item *it)
+static wq_verdict handle(void *ctx, const wq_item *it)
 {
 	struct hand *h = &s.hand[sim_self()];
 	int key = key_of(it);
@@ -482,7 +483,7 @@ static void mixed_producer(void *arg)
 		else
 			add_now(key);
 		if (sim_chance(4))
-			wq_cancel(w.q, bytes, len);
+			cancel_key(w.q, bytes, len);
 		else if (sim_chance(3))
 			sim_pass(sim_random(2000));
 	}
@@ -520,7 +521,7 @@ static void check_keys(uint64_t left)
 
 static void draining_boss(void *arg)
 {
-	wq_drain_options o = {.waiting = (enum wq_waiting)sim_random(3)};
+	wq_drain_options o = {.mode = (enum wq_drain_mode)sim_random(3)};
 	wq_pool_counts c;
 	wq_report r;
 	int rc;
@@ -642,7 +643,7 @@ static void canceller(void *arg)
 	(void)arg;
 	if (sim_chance(2))
 		sim_pass(sim_random(300));
-	wq_cancel(w.q, bytes, len);
+	cancel_key(w.q, bytes, len);
 }
 
 /* All workers end by themselves, whoever takes what comes back. */
@@ -676,7 +677,7 @@ static void setup_shut(void)
 	sim_spawn("boss", shut_boss, NULL);
 }
 
-/* ---- overstays ------------------------------------------------------------------------- */
+/* ---- slow_handlers ------------------------------------------------------------------------- */
 
 enum { LIMIT = 1000 };
 
@@ -714,7 +715,7 @@ static int64_t act_stay(int key)
 	return WQ_DONE;
 }
 
-static void on_overstay(void *ctx, const wq_overstay *over)
+static void on_slow(void *ctx, const wq_slow_handler *over)
 {
 	const wq_item fake = {.key = over->key, .len = over->len};
 	int key = key_of(&fake);
@@ -728,7 +729,7 @@ static void on_overstay(void *ctx, const wq_overstay *over)
 		resize_some();
 }
 
-static void overstay_boss(void *arg)
+static void slow_boss(void *arg)
 {
 	wq_pool_counts c;
 
@@ -737,11 +738,11 @@ static void overstay_boss(void *arg)
 	SIM_CHECK(do_drain(WQ_NEVER, NULL, NULL) == WQ_OK);
 	sim_until(watcher_waits, NULL); /* it may be about to report one that has returned */
 	check_counts(s.p, &c);
-	SIM_CHECK(c.overstayed == (uint64_t)o.reports);
+	SIM_CHECK(c.slow_handlers == (uint64_t)o.reports);
 	SIM_CHECK(wq_pool_free(s.p) == WQ_OK);
 }
 
-static void setup_overstay(void)
+static void setup_slow(void)
 {
 	begin(false, false);
 	memset(&o, 0, sizeof o);
@@ -749,12 +750,12 @@ static void setup_overstay(void)
 	s.act = act_stay;
 	o.watcher = sim_tasks(); /* it is started first */
 	s.p = start((wq_pool_options){.workers = 1 + sim_random(2),
-	                              .limit_ns = LIMIT,
-	                              .on_overstay = on_overstay});
+	                              .slow_ns = LIMIT,
+	                              .on_slow = on_slow});
 	w.producers = 2;
 	for (int i = 0; i < w.producers; i++)
 		sim_spawn("producer", careful_producer, NULL);
-	sim_spawn("boss", overstay_boss, NULL);
+	sim_spawn("boss", slow_boss, NULL);
 }
 
 const struct scenario scenarios_pool[] = {
@@ -767,6 +768,6 @@ const struct scenario scenarios_pool[] = {
     {"pool-fail", "handlers fail, keys die, and all ways to drain", 50, setup_fail, finish_free,
      NULL},
     {"pool-shut", "workers end when the last holder is done", 30, setup_shut, finish_free, NULL},
-    {"pool-overstay", "handlers that take too long", 20, setup_overstay, finish_free, NULL},
+    {"pool-slow", "handlers that take too long", 20, setup_slow, finish_free, NULL},
     {0},
 };

@@ -27,7 +27,7 @@ static size_t key_len(int number)
 	return len;
 }
 
-static int64_t handle(void *ctx, const wq_item *it)
+static wq_verdict handle(void *ctx, const wq_item *it)
 {
 	(void)ctx;
 	(void)it;
@@ -47,7 +47,7 @@ static void begin(void)
 	SIM_CHECK(wq_add(w.q, KEY(1)) == WQ_QUEUED);
 	SIM_CHECK(wq_try_get(w.q, &r.held) == WQ_OK);
 	for (int i = 0; i < OTHERS; i++)
-		SIM_CHECK(wq_add_after(w.q, KEY(2 + i), FAR_NS + i) == WQ_WAITING);
+		SIM_CHECK(wq_add_after(w.q, KEY(2 + i), FAR_NS + i) == WQ_DELAYED);
 	sim_quiet_end();
 	SIM_CHECK(wq_pool_start(&r.p, w.q, &workers) == WQ_OK);
 }
@@ -68,40 +68,40 @@ static uint64_t count_left(void)
 	return n;
 }
 
-static void drain(enum wq_waiting waiting)
+static void drain(enum wq_drain_mode waiting)
 {
 	wq_report report;
 
-	SIM_CHECK(wq_drain_until(w.q, WQ_NEVER, &(wq_drain_options){.waiting = waiting}, &report) ==
+	SIM_CHECK(wq_drain_until(w.q, WQ_NEVER, &(wq_drain_options){.mode = waiting}, &report) ==
 	          WQ_OK);
 	SIM_CHECK(report.queued + report.running + report.waiting == 0);
 	if (report.left != count_left())
 		sim_fail("%llu keys are left, %llu reported", (unsigned long long)count_left(),
 		         (unsigned long long)report.left);
-	if (r.copies && report.dropped != r.copies)
-		sim_fail("%llu copies waited, %llu dropped", (unsigned long long)r.copies,
-		         (unsigned long long)report.dropped);
+	if (r.copies && report.discarded != r.copies)
+		sim_fail("%llu copies waited, %llu discarded", (unsigned long long)r.copies,
+		         (unsigned long long)report.discarded);
 	SIM_CHECK(wq_pool_free(r.p) == WQ_OK);
 }
 
 static void dropper(void *arg)
 {
 	(void)arg;
-	drain(WQ_WAITING_DROP);
+	drain(WQ_DRAIN_LEAVE);
 }
 
 static void runner(void *arg)
 {
 	(void)arg;
-	drain(WQ_WAITING_RUN);
+	drain(WQ_DRAIN_RUN);
 }
 
-/* The held key waits as well. Its copy is dropped by the drain or with the end of the hold. */
-static void setup_dropped(void)
+/* The held key waits as well. Its copy is discarded by the drain or with the end of the hold. */
+static void setup_discarded(void)
 {
 	begin();
 	sim_quiet_begin();
-	SIM_CHECK(wq_add_after(w.q, KEY(1), FAR_NS) == WQ_WAITING);
+	SIM_CHECK(wq_add_after(w.q, KEY(1), FAR_NS) == WQ_DELAYED);
 	sim_quiet_end();
 	r.copies = OTHERS + 1;
 	sim_spawn("holder", holder, NULL);
@@ -123,7 +123,7 @@ static void setup_left(void)
 
 	begin();
 	sim_quiet_begin();
-	SIM_CHECK(wq_add_with(w.q, KEY(1), &remind) == WQ_WAITING);
+	SIM_CHECK(wq_add_with(w.q, KEY(1), &remind) == WQ_DELAYED);
 	sim_quiet_end();
 	sim_spawn("holder", holder, NULL);
 	sim_spawn("rescheduler", rescheduler, NULL);
@@ -162,7 +162,7 @@ static void finish(void)
 }
 
 const struct scenario scenarios_report[] = {
-    {"report-dropped", "each copy that waits is dropped once", 10, setup_dropped, finish, NULL},
+    {"report-discarded", "each copy that waits is discarded once", 10, setup_discarded, finish, NULL},
     {"report-left", "a key that comes back is not left over", 10, setup_left, finish, NULL},
     {"report-ended", "a shutdown does not interrupt a drain that has ended", 5, setup_ended, finish,
      NULL},

@@ -246,15 +246,15 @@ static void setup_drain_lists(void)
  */
 static void closing_drainer(void *arg)
 {
-	static const enum wq_waiting ways[] = {WQ_WAITING_DROP, WQ_WAITING_RUN, WQ_WAITING_WAIT};
-	wq_drain_options o = {.waiting = ways[sim_random(3)]};
+	static const enum wq_drain_mode ways[] = {WQ_DRAIN_LEAVE, WQ_DRAIN_RUN, WQ_DRAIN_WAIT};
+	wq_drain_options o = {.mode = ways[sim_random(3)]};
 	wq_report r;
 	int rc = wq_drain_until(w.q, WQ_NEVER, &o, &r);
 
 	(void)arg;
 	SIM_CHECK(rc == WQ_EINTERRUPTED || rc == WQ_OK);
 	SIM_CHECK(rc != WQ_OK || r.queued + r.running + r.waiting == 0);
-	SIM_CHECK(r.queued + r.waiting + r.dropped == 4);
+	SIM_CHECK(r.queued + r.waiting + r.discarded == 4);
 }
 
 /* A drain has begun. */
@@ -298,7 +298,7 @@ static void closing_keys(void)
 	SIM_CHECK(wq_add_str(w.q, "held") == WQ_QUEUED);
 	SIM_CHECK(wq_try_get(w.q, &last_item) == WQ_OK);
 	for (int k = 0; k < 4; k++)
-		SIM_CHECK(wq_add_after(w.q, &k, sizeof k, WQ_SECOND) == WQ_WAITING);
+		SIM_CHECK(wq_add_after(w.q, &k, sizeof k, WQ_SECOND) == WQ_DELAYED);
 	sim_quiet_end();
 }
 
@@ -332,7 +332,7 @@ static void beside_drainer(void *arg)
 	int rc = wq_drain_until(w.q, WQ_NEVER, NULL, &r);
 
 	SIM_CHECK(rc == WQ_OK || (arg && rc == WQ_EINTERRUPTED));
-	SIM_CHECK(r.waiting == 0 && r.dropped == 4);
+	SIM_CHECK(r.waiting == 0 && r.discarded == 4);
 }
 
 static void beside_shutdown(void *arg)

@@ -27,7 +27,7 @@ enum { NKEYS = 16, MAX_BATCH = 8 };
 enum order { FIFO, LIFO, SMALLEST };
 
 struct world {
-	wq *q;
+	wq_queue *q;
 	enum order order;
 	size_t max_keys;
 	wq_manual_clock *manual; /* NULL unless setup made one */

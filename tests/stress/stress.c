@@ -120,10 +120,10 @@ long stress_ops(const struct stress *st, long n)
 	return scaled < 1 ? 1 : (long)scaled;
 }
 
-wq *stress_queue(const struct stress *st, const wq_options *options)
+wq_queue *stress_queue(const struct stress *st, const wq_options *options)
 {
 	wq_options o = options ? *options : (wq_options){0};
-	wq *q = NULL;
+	wq_queue *q = NULL;
 
 	o.spin_ns = st->spin_ns;
 	CHECK_EQ(wq_new(&q, &o), WQ_OK);

@@ -35,7 +35,7 @@ void stress_init(struct stress *st, int argc, char **argv, bool (*word)(const ch
 long stress_ops(const struct stress *st, long n);
 
 /* A queue on the real clock. */
-wq *stress_queue(const struct stress *st, const wq_options *options);
+wq_queue *stress_queue(const struct stress *st, const wq_options *options);
 
 uint32_t stress_random(uint64_t *state);
 

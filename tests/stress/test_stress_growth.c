@@ -26,7 +26,7 @@ enum {
 };
 
 static struct stress st;
-static wq *q;
+static wq_queue *q;
 static wq_item pinned[PINNED];
 static const char pin_mark[] = "pin";
 static atomic_long runs, keys_added, walks;
@@ -114,7 +114,7 @@ static void work(void *ctx)
 	size_t n = 0, max = (uintptr_t)ctx % 2 ? BATCH : 1;
 	int rc;
 
-	while ((rc = wq_next_many(q, items, sizeof items[0], n, max, WQ_NEVER)) > 0) {
+	while ((rc = wq_next_many_until(q, items, n, max, WQ_NEVER)) > 0) {
 		n = (size_t)rc;
 		atomic_fetch_add(&runs, rc);
 		for (size_t i = 0; i < n; i++) {
@@ -213,7 +213,7 @@ int main(int argc, char **argv)
 	atomic_store(&over, true);
 	crew_join(&walkers);
 	unpin();
-	CHECK_EQ(wq_drain_for(q, WQ_NEVER, NULL), WQ_OK);
+	CHECK_EQ(wq_drain_for(q, WQ_NEVER, NULL, NULL), WQ_OK);
 	crew_join(&workers);
 	CHECK_EQ(atomic_load(&runs), atomic_load(&keys_added));
 	printf("%ld keys, %ld walks, %ld bytes at most, %ld kept\n", atomic_load(&runs),

@@ -20,7 +20,7 @@ static struct stress st;
 static atomic_long lives, left_over;
 
 struct life {
-	wq *q;
+	wq_queue *q;
 	atomic_int got;
 	bool stay; /* workers that hold nothing and leave at once are part of it */
 };
@@ -58,7 +58,7 @@ static void live(uint64_t *random)
 	for (int i = 0; i < n; i++)
 		CHECK_EQ(wq_add(l.q, &i, sizeof i), WQ_QUEUED);
 	if (l.stay && how & 2)
-		CHECK_EQ(wq_drain_for(l.q, WQ_NEVER, NULL), WQ_OK);
+		CHECK_EQ(wq_drain_for(l.q, WQ_NEVER, NULL, NULL), WQ_OK);
 	else
 		CHECK_EQ(wq_shutdown(l.q), WQ_OK);
 	for (int i = 0; i < WORKERS; i++)

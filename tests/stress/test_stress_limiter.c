@@ -44,7 +44,7 @@ static void own_forget(void *ctx, const void *key, size_t len)
 	own_calls++;
 }
 
-static uint32_t own_num_requeues(void *ctx, const void *key, size_t len)
+static uint32_t custom_failures(void *ctx, const void *key, size_t len)
 {
 	(void)ctx;
 	(void)key;
@@ -71,7 +71,7 @@ static void count(void *ctx)
 			mine[k] = 0;
 			break;
 		case 1:
-			CHECK_EQ(wq_limiter_num_requeues(l, &key, sizeof key), mine[k]);
+			CHECK_EQ(wq_limiter_failures(l, &key, sizeof key), mine[k]);
 			break;
 		case 2:
 			key = r % SHARED;
@@ -91,7 +91,7 @@ static void count(void *ctx)
 	for (uint32_t k = 0; k < OWN; k++) {
 		uint32_t key = 1000 + number * OWN + k;
 
-		CHECK_EQ(wq_limiter_num_requeues(l, &key, sizeof key), mine[k]);
+		CHECK_EQ(wq_limiter_failures(l, &key, sizeof key), mine[k]);
 		CHECK_EQ(wq_limiter_forget(l, &key, sizeof key), WQ_OK);
 	}
 }
@@ -101,11 +101,11 @@ static void run_counts(void)
 	static struct crew crew;
 	wq_limiter_functions f = {.when = own_when,
 	                          .forget = own_forget,
-	                          .num_requeues = own_num_requeues};
+	                          .failures = custom_failures};
 	int64_t sum = 0;
 
 	l = wq_limiter_bounded(wq_limiter_max_of((wq_limiter *[]){wq_limiter_exponential(1, 1024),
-	                                                          wq_limiter_own(&f)},
+	                                                          wq_limiter_custom(&f)},
 	                                         2),
 	                       WQ_SECOND);
 	CHECK_EQ(wq_limiter_status(l), WQ_OK);
@@ -114,7 +114,7 @@ static void run_counts(void)
 	crew_start(&crew);
 	crew_join(&crew);
 	for (uint32_t key = 0; key < SHARED; key++)
-		sum += wq_limiter_num_requeues(l, &key, sizeof key);
+		sum += wq_limiter_failures(l, &key, sizeof key);
 	CHECK_EQ(sum, atomic_load(&asked));
 	CHECK_EQ(wq_limiter_size(l), SHARED);
 	CHECK(own_calls > nops);

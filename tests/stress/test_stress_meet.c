@@ -25,7 +25,7 @@ enum {
 enum how { ADD, ADD_MANY, DONE, DONE_MANY, REQUEUE, HOWS };
 
 static struct stress st;
-static wq *q;
+static wq_queue *q;
 static atomic_long current_round, complete;
 static atomic_int met;
 static atomic_long interrupted;
@@ -35,7 +35,7 @@ static wq_item held[WORKERS];
 static int get(wq_item *items, uint64_t *random)
 {
 	if (stress_random(random) % 2)
-		return wq_get_many(q, items, sizeof items[0], 2, WQ_NEVER);
+		return wq_get_many_until(q, items, 2, WQ_NEVER);
 	int rc = wq_get(q, items);
 
 	return rc == WQ_OK ? 1 : rc;
@@ -92,7 +92,7 @@ static void ready(long r, enum how how, uint64_t *random)
 	case ADD:
 	case ADD_MANY:
 		if (r > 1)
-			CHECK_EQ(wq_done_many(q, held, sizeof held[0], WORKERS, NULL), WORKERS);
+			CHECK_EQ(wq_done_many(q, held, WORKERS, NULL), WORKERS);
 		begin(r);
 		if (how == ADD) {
 			add_all(WQ_QUEUED);
@@ -119,7 +119,7 @@ static void ready(long r, enum how how, uint64_t *random)
 		add_all(WQ_MARKED);
 	begin(r);
 	if (how == DONE_MANY)
-		CHECK_EQ(wq_done_many(q, items, sizeof items[0], WORKERS, NULL), WORKERS);
+		CHECK_EQ(wq_done_many(q, items, WORKERS, NULL), WORKERS);
 	for (int k = 0; how == DONE && k < WORKERS; k++)
 		CHECK_EQ(wq_done(q, &items[k]), WQ_QUEUED);
 	for (int k = 0; how == REQUEUE && k < WORKERS; k++)
@@ -143,8 +143,8 @@ static void lead(void *ctx)
 		while (atomic_load(&interrupted) < asked)
 			sched_yield();
 	}
-	CHECK_EQ(wq_done_many(q, held, sizeof held[0], WORKERS, NULL), WORKERS);
-	CHECK_EQ(wq_drain_for(q, WQ_NEVER, NULL), WQ_OK);
+	CHECK_EQ(wq_done_many(q, held, WORKERS, NULL), WORKERS);
+	CHECK_EQ(wq_drain_for(q, WQ_NEVER, NULL, NULL), WQ_OK);
 	CHECK_EQ(atomic_load(&interrupted), asked);
 }
 

@@ -44,7 +44,7 @@ static struct key keys[MANY];
 static uint32_t nkeys;
 static bool requeues_too;
 static struct stress st;
-static wq *q;
+static wq_queue *q;
 
 static atomic_long adds, runs, requeues, readds_left, interrupts, interrupted;
 static atomic_bool draining;
@@ -275,13 +275,13 @@ static void with_get_many(void *ctx)
 	wq_item items[BATCH];
 	int rc;
 
-	while (going(rc = wq_get_many(q, items, sizeof items[0], BATCH, WQ_NEVER))) {
+	while (going(rc = wq_get_many_until(q, items, BATCH, WQ_NEVER))) {
 		if (rc < 0)
 			continue;
 		CHECK(rc >= 1 && rc <= BATCH);
 		size_t n = work_many(items, (size_t)rc, &random);
 
-		CHECK_EQ(wq_done_many(q, items, sizeof items[0], n, NULL), n);
+		CHECK_EQ(wq_done_many(q, items, n, NULL), n);
 	}
 }
 
@@ -292,7 +292,7 @@ static void with_next_many(void *ctx)
 	size_t n = 0;
 	int rc;
 
-	while (going(rc = wq_next_many(q, items, sizeof items[0], n, BATCH, WQ_NEVER)))
+	while (going(rc = wq_next_many_until(q, items, n, BATCH, WQ_NEVER)))
 		n = rc < 0 ? 0 : work_many(items, (size_t)rc, &random);
 }
 

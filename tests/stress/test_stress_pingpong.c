@@ -19,7 +19,7 @@ enum {
 };
 
 static struct stress st;
-static wq *queue[2];
+static wq_queue *queue[2];
 static long trips;
 static atomic_long made;
 static _Atomic int with[BALLS]; /* is the ball in the air? */
@@ -28,7 +28,7 @@ static bool use_next;
 static void play(void *ctx)
 {
 	int side = (int)(uintptr_t)ctx;
-	wq *from = queue[side], *to = queue[1 - side];
+	wq_queue *from = queue[side], *to = queue[1 - side];
 	wq_item it;
 	int rc = wq_get(from, &it);
 

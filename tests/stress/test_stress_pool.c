@@ -17,6 +17,7 @@
  */
 #define _POSIX_C_SOURCE 200809L
 #include "stress.h"
+#include "../support/cancel.h"
 
 #include <sched.h>
 #include <stdio.h>
@@ -38,9 +39,9 @@ struct key {
 
 static struct stress st;
 static struct key keys[KEYS];
-static wq *q;
+static wq_queue *q;
 static wq_pool *pools[2];
-static atomic_long called, answered[5], started, ended, letters, overstays;
+static atomic_long called, answered[5], started, ended, letters, slow_handlers;
 static atomic_int producing;
 
 enum { DONE, RETRY, AGAIN, DROP, FAIL };
@@ -54,7 +55,7 @@ static uint64_t chance(void)
 	return stress_random(&random);
 }
 
-static int64_t handle(void *ctx, const wq_item *it)
+static wq_verdict handle(void *ctx, const wq_item *it)
 {
 	struct key *k;
 	uint32_t number;
@@ -103,11 +104,11 @@ static void on_end(void *ctx, uint32_t worker)
 	atomic_fetch_add(&ended, 1);
 }
 
-static void on_overstay(void *ctx, const wq_overstay *o)
+static void on_slow(void *ctx, const wq_slow_handler *o)
 {
 	(void)ctx;
 	CHECK_EQ(o->len, sizeof(uint32_t));
-	atomic_fetch_add(&overstays, 1);
+	atomic_fetch_add(&slow_handlers, 1);
 }
 
 static void dead_letter(void *ctx, const wq_item *it)
@@ -128,7 +129,7 @@ static void produce(void *ctx)
 
 		if (what == 0 && number % 2) { /* the others are never lost */
 			atomic_store(&k->cancelled, true);
-			wq_cancel(q, &number, sizeof number);
+			cancel_key(q, &number, sizeof number);
 		} else if (what == 1) {
 			CHECK(wq_wait_key_for(q, &number, sizeof number, WQ_MICROSECOND) <= 0);
 		} else if (what < 5) {
@@ -179,7 +180,7 @@ static void disturb(void *ctx)
 
 static void close_round(long round)
 {
-	wq_drain_options o = {.waiting = (enum wq_waiting)(round % 3)};
+	wq_drain_options o = {.mode = (enum wq_drain_mode)(round % 3)};
 	wq_pool_counts sum = {0}, c;
 	wq_report r;
 
@@ -251,8 +252,8 @@ int main(int argc, char **argv)
 						   .ctx = (void *)i,
 						   .on_start = on_start,
 						   .on_end = on_end,
-						   .limit_ns = i ? 20 * WQ_MICROSECOND : 0,
-						   .on_overstay = on_overstay,
+						   .slow_ns = i ? 20 * WQ_MICROSECOND : 0,
+						   .on_slow = on_slow,
 					       }),
 			         WQ_OK);
 		for (uintptr_t i = 0; i < PRODUCERS; i++)
@@ -264,7 +265,7 @@ int main(int argc, char **argv)
 		total += atomic_load(&called);
 		close_round(r);
 	}
-	printf("%ld handlers in %ld rounds, %ld threads, %ld overstays\n", total, rounds,
-	       atomic_load(&started), atomic_load(&overstays));
+	printf("%ld handlers in %ld rounds, %ld threads, %ld slow_handlers\n", total, rounds,
+	       atomic_load(&started), atomic_load(&slow_handlers));
 	return 0;
 }

@@ -9,6 +9,7 @@
  */
 #define _POSIX_C_SOURCE 200809L
 #include "stress.h"
+#include "../support/cancel.h"
 
 #include <sched.h>
 #include <stdio.h>
@@ -17,7 +18,7 @@
 enum { KEYS = 64, BATCH = 5, ADDS = 60000, PRODUCERS = 3, ROUNDS = 3 };
 
 static struct stress st;
-static wq *q;
+static wq_queue *q;
 static long adds;
 /* Relaxed on purpose: only the queue orders a producer's write and a worker's read. */
 static _Atomic uint32_t value[KEYS], seen[KEYS];
@@ -43,7 +44,7 @@ static void hold(const wq_item *it)
 	atomic_fetch_add_explicit(&holds, 1, memory_order_relaxed);
 }
 
-static int64_t handler(void *ctx, const wq_item *it)
+static wq_verdict handler(void *ctx, const wq_item *it)
 {
 	(void)ctx;
 	hold(it);
@@ -91,7 +92,7 @@ static void produce(void *ctx)
 			break;
 		case 2:
 			/* What is cancelled is added again, so that nothing is left unseen. */
-			CHECK(wq_cancel(q, &k, sizeof k) >= WQ_ENOTFOUND);
+			CHECK(cancel_key(q, &k, sizeof k) >= WQ_ENOTFOUND);
 			write_value(k);
 			CHECK(wq_add(q, &k, sizeof k) > 0);
 			break;
@@ -130,10 +131,10 @@ static void work_many(void *ctx)
 	int n;
 
 	(void)ctx;
-	while ((n = wq_get_many(q, items, sizeof items[0], BATCH, WQ_NEVER)) > 0) {
+	while ((n = wq_get_many_until(q, items, BATCH, WQ_NEVER)) > 0) {
 		for (int i = 0; i < n; i++)
 			hold(&items[i]);
-		CHECK_EQ(wq_done_many(q, items, sizeof items[0], (size_t)n, NULL), n);
+		CHECK_EQ(wq_done_many(q, items, (size_t)n, NULL), n);
 	}
 }
 
@@ -176,7 +177,7 @@ static void round_of(void (*work)(void *), int workers, bool pooled)
 		crew_start(&out);
 	crew_start(&in);
 	crew_join(&in);
-	CHECK_EQ(wq_drain_until(q, WQ_NEVER, &(wq_drain_options){.waiting = WQ_WAITING_RUN}, NULL),
+	CHECK_EQ(wq_drain_until(q, WQ_NEVER, &(wq_drain_options){.mode = WQ_DRAIN_RUN}, NULL),
 	         WQ_OK);
 	if (pooled)
 		CHECK_EQ(wq_pool_free(pool), WQ_OK);

@@ -24,7 +24,7 @@ enum {
 };
 
 static struct stress st;
-static wq *q;
+static wq_queue *q;
 static atomic_long current_round, consumed, timed_out, in_time;
 static atomic_int away; /* timed threads that are through with this round */
 

@@ -22,7 +22,7 @@ void support_is(int64_t actual, int64_t expected, const char *what, const char *
 	_fail(file, line);
 }
 
-void get_is(wq *q, wq_item *item, const char *key)
+void get_is(wq_queue *q, wq_item *item, const char *key)
 {
 	memset(item, 0xee, sizeof *item);
 	IS(wq_try_get(q, item), WQ_OK);
@@ -35,7 +35,7 @@ void get_is(wq *q, wq_item *item, const char *key)
 	assert_int_equal(item->reserved[1], 0);
 }
 
-void take_is(wq *q, const char *key, int done)
+void take_is(wq_queue *q, const char *key, int done)
 {
 	wq_item item;
 
@@ -43,7 +43,7 @@ void take_is(wq *q, const char *key, int done)
 	IS(wq_done(q, &item), done);
 }
 
-void line_is(wq *q, const char *letters)
+void line_is(wq_queue *q, const char *letters)
 {
 	IS(wq_len(q), (int64_t)strlen(letters));
 	for (; *letters; letters++)
@@ -51,7 +51,7 @@ void line_is(wq *q, const char *letters)
 	IS(wq_len(q), 0);
 }
 
-int state_of(wq *q, const char *key)
+int state_of(wq_queue *q, const char *key)
 {
 	return wq_state(q, key, strlen(key));
 }
@@ -97,7 +97,7 @@ static int tally_key(void *ctx, const wq_key_info *info)
 	return 0;
 }
 
-int64_t count_keys(wq *q)
+int64_t count_keys(wq_queue *q)
 {
 	struct tally t = {0, 0, 0};
 	int64_t n = wq_walk(q, tally_key, &t);
@@ -106,7 +106,7 @@ int64_t count_keys(wq *q)
 	return n;
 }
 
-void check_whole(wq *q, int64_t queued, int64_t running)
+void check_whole(wq_queue *q, int64_t queued, int64_t running)
 {
 	static const char probe[] = "\1probe\0probe";
 	struct tally t = {0, 0, 0};
@@ -145,14 +145,14 @@ void check_whole(wq *q, int64_t queued, int64_t running)
 
 /* ---- adds ---------------------------------------------------------------- */
 
-int after(wq *q, const char *key, int64_t after_ns, enum wq_policy policy)
+int after(wq_queue *q, const char *key, int64_t after_ns, enum wq_policy policy)
 {
 	wq_add_options o = {.after_ns = after_ns, .policy = policy};
 
 	return wq_add_with(q, key, strlen(key), &o);
 }
 
-int remind(wq *q, const char *key, int64_t after_ns)
+int remind(wq_queue *q, const char *key, int64_t after_ns)
 {
 	return after(q, key, after_ns, WQ_REMIND);
 }
@@ -411,7 +411,7 @@ static int64_t getter_main(void *arg)
 	return wq_get_until(g->q, &g->item, g->deadline_ns);
 }
 
-void getter_start(struct getter *g, wq *q, int64_t deadline_ns)
+void getter_start(struct getter *g, wq_queue *q, int64_t deadline_ns)
 {
 	memset(g, 0, sizeof *g);
 	g->q = q;
@@ -419,7 +419,7 @@ void getter_start(struct getter *g, wq *q, int64_t deadline_ns)
 	actor_start(&g->actor, getter_main, g);
 }
 
-void getter_block(struct getter *g, wq *q, int64_t deadline_ns)
+void getter_block(struct getter *g, wq_queue *q, int64_t deadline_ns)
 {
 	getter_start(g, q, deadline_ns);
 	actor_blocks(&g->actor);
@@ -437,7 +437,7 @@ static int64_t drainer_main(void *arg)
 	return wq_drain_until(d->q, d->deadline_ns, NULL, &d->report);
 }
 
-void drainer_start(struct drainer *d, wq *q, int64_t deadline_ns)
+void drainer_start(struct drainer *d, wq_queue *q, int64_t deadline_ns)
 {
 	memset(d, 0xee, sizeof *d);
 	d->q = q;
@@ -445,7 +445,7 @@ void drainer_start(struct drainer *d, wq *q, int64_t deadline_ns)
 	actor_start(&d->actor, drainer_main, d);
 }
 
-void drainer_block(struct drainer *d, wq *q, int64_t deadline_ns)
+void drainer_block(struct drainer *d, wq_queue *q, int64_t deadline_ns)
 {
 	drainer_start(d, q, deadline_ns);
 	actor_blocks(&d->actor);

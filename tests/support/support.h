@@ -38,20 +38,20 @@ void support_is(int64_t actual, int64_t expected, const char *what, const char *
 #define IS(call, expected) support_is((call), (expected), #call, __FILE__, __LINE__)
 
 /* The next key, without waiting, is this one; it is held in *item. */
-void get_is(wq *q, wq_item *item, const char *key);
+void get_is(wq_queue *q, wq_item *item, const char *key);
 /* The same, and it is done: WQ_OK or WQ_QUEUED. */
-void take_is(wq *q, const char *key, int done);
+void take_is(wq_queue *q, const char *key, int done);
 
 /* The ready keys are these single letters, in this order; each is got and done. */
-void line_is(wq *q, const char *letters);
+void line_is(wq_queue *q, const char *letters);
 
-int state_of(wq *q, const char *key);
+int state_of(wq_queue *q, const char *key);
 
 /* The mask is that of a thread of the library's: it blocks all signals but those of faults. */
 void mask_is_the_library_s(const sigset_t *mask);
 
 /* How many keys a walk shows. */
-int64_t count_keys(wq *q);
+int64_t count_keys(wq_queue *q);
 
 /*
  * [WHOLE] The queue has `queued` keys in line and `running` ones held, a walk
@@ -59,12 +59,12 @@ int64_t count_keys(wq *q);
  * done (not if it is shut down). What was in line stands there afterwards as
  * before.
  */
-void check_whole(wq *q, int64_t queued, int64_t running);
+void check_whole(wq_queue *q, int64_t queued, int64_t running);
 
 /* ---- adds ---------------------------------------------------------------- */
 
-int after(wq *q, const char *key, int64_t after_ns, enum wq_policy policy);
-int remind(wq *q, const char *key, int64_t after_ns);
+int after(wq_queue *q, const char *key, int64_t after_ns, enum wq_policy policy);
+int remind(wq_queue *q, const char *key, int64_t after_ns);
 
 /* ---- memory -------------------------------------------------------------- */
 
@@ -99,7 +99,7 @@ void memory_fail_each(bool (*run)(int64_t n, bool and_later), int64_t least);
 /* ---- a queue to test ------------------------------------------------------ */
 
 struct fixture {
-	wq *q;
+	wq_queue *q;
 	wq_manual_clock *mc;
 	struct memory mem;
 };
@@ -150,26 +150,26 @@ int64_t actor_join(struct actor *a);
 /* A thread that waits in one Get. */
 struct getter {
 	struct actor actor;
-	wq *q;
+	wq_queue *q;
 	wq_item item;
 	int64_t deadline_ns;
 };
 
-void getter_start(struct getter *g, wq *q, int64_t deadline_ns);
+void getter_start(struct getter *g, wq_queue *q, int64_t deadline_ns);
 /* The same, and it is blocked. */
-void getter_block(struct getter *g, wq *q, int64_t deadline_ns);
+void getter_block(struct getter *g, wq_queue *q, int64_t deadline_ns);
 int getter_join(struct getter *g);
 
 /* A thread that waits in one drain without listing. */
 struct drainer {
 	struct actor actor;
-	wq *q;
+	wq_queue *q;
 	wq_report report;
 	int64_t deadline_ns;
 };
 
-void drainer_start(struct drainer *d, wq *q, int64_t deadline_ns);
-void drainer_block(struct drainer *d, wq *q, int64_t deadline_ns);
+void drainer_start(struct drainer *d, wq_queue *q, int64_t deadline_ns);
+void drainer_block(struct drainer *d, wq_queue *q, int64_t deadline_ns);
 int drainer_join(struct drainer *d);
 
 /* ---- chance --------------------------------------------------------------- */

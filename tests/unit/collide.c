@@ -151,7 +151,7 @@ static int see_key(void *ctx, const wq_key_info *info)
 	return 0;
 }
 
-static void seen_once(wq *q, struct keys *k, size_t from)
+static void seen_once(wq_queue *q, struct keys *k, size_t from)
 {
 	memset(k->seen, 0, sizeof k->seen);
 	IS(wq_walk(q, see_key, k), (int64_t)(k->n - from));

@@ -64,7 +64,7 @@ static void pieces_are_untouched(void)
 
 /* The queue that is freed at each release, once it is armed. */
 static struct {
-	wq *q;
+	wq_queue *q;
 	_Atomic uint64_t *place;
 	bool armed, freeing, freed;
 	int busy;   /* releases at which it was refused */
@@ -157,7 +157,7 @@ static void add_numbers(uint32_t n)
 static void hold(size_t n, size_t stale)
 {
 	add_numbers((uint32_t)n);
-	IS(wq_get_many(victim.q, items, sizeof items[0], n, WQ_NOWAIT), (int64_t)n);
+	IS(wq_get_many_until(victim.q, items, n, WQ_NOWAIT), (int64_t)n);
 	for (size_t i = 0; i < stale; i++)
 		items[n + i] = items[i];
 }
@@ -182,7 +182,7 @@ static void done_many_is_inside(void **state)
 			victim_open();
 			hold(bulks[i].held, bulks[i].stale);
 			victim_arm();
-			IS(wq_done_many(victim.q, items, sizeof items[0], n,
+			IS(wq_done_many(victim.q, items, n,
 			                told ? outcomes : NULL),
 			   (int64_t)bulks[i].held);
 			victim_fell(bulks[i].busy, 0);
@@ -200,7 +200,7 @@ static void next_many_is_inside(void **state)
 		if (bulks[i].held == 0) /* a plain get_many that finds nothing */
 			IS(wq_done(victim.q, &items[0]), WQ_OK);
 		victim_arm();
-		IS(wq_next_many(victim.q, items, sizeof items[0], n, MOST, WQ_NOWAIT),
+		IS(wq_next_many_until(victim.q, items, n, MOST, WQ_NOWAIT),
 		   bulks[i].stale > 0 ? WQ_ESTALE : WQ_EAGAIN);
 		victim_fell(bulks[i].busy, 0);
 	}
@@ -214,13 +214,13 @@ static void get_many_is_inside(void **state)
 		victim_open();
 		add_numbers(600);
 		victim_arm();
-		IS(next ? wq_next_many(victim.q, items, sizeof items[0], 0, MOST, WQ_NOWAIT)
-		        : wq_get_many(victim.q, items, sizeof items[0], MOST, WQ_NOWAIT),
+		IS(next ? wq_next_many_until(victim.q, items, 0, MOST, WQ_NOWAIT)
+		        : wq_get_many_until(victim.q, items, MOST, WQ_NOWAIT),
 		   600);
 		IS(victim.freed, 0);
 		IS(victim.busy, 3);
 		victim.busy = 0;
-		IS(wq_done_many(victim.q, items, sizeof items[0], 600, NULL), 600);
+		IS(wq_done_many(victim.q, items, 600, NULL), 600);
 		victim_fell(2, 0);
 	}
 }
@@ -362,7 +362,7 @@ static void a_walk_sees_keys_of_one_hash_once(void **state)
 	unsigned char *seen = calloc(NUMBERS, 1);
 	size_t twin = 3 * BATCH;
 	wq__hash_key k;
-	wq *q;
+	wq_queue *q;
 
 	(void)state;
 	assert_true(all && seen);
@@ -402,7 +402,7 @@ static void burst_open(const wq_options *options)
 	IS(wq_add_str(f.q, "key"), WQ_QUEUED);
 	get_is(f.q, &held, "key");
 	for (uint32_t i = 0; i < BURST; i++)
-		IS(wq_add_at(f.q, &i, sizeof i, START_NS + 1 + i), WQ_WAITING);
+		IS(wq_add_at(f.q, &i, sizeof i, START_NS + 1 + i), WQ_DELAYED);
 }
 
 /* At the next release, that of the call that is made now, this happens. */
@@ -469,7 +469,7 @@ static void come_due(void)
 }
 
 /*
- * What was not due when a shutdown began is dropped, however long that takes. In line it
+ * What was not due when a shutdown began is discarded, however long that takes. In line it
  * might stand for ever: the workers have been told that nothing comes any more.
  */
 static void a_burst_amid_a_shutdown_is_dropped(void **state)
@@ -483,7 +483,7 @@ static void a_burst_amid_a_shutdown_is_dropped(void **state)
 	IS(wq_shutdown(f.q), WQ_OK);
 	IS(answers[0], WQ_ESHUTDOWN);
 	IS(wq_drain_until(f.q, 0, NULL, &r), WQ_OK);
-	IS((int64_t)r.dropped, BURST);
+	IS((int64_t)r.discarded, BURST);
 	IS(wq_wait_idle_until(f.q, 0), WQ_OK);
 	burst_close(0);
 }
@@ -508,7 +508,7 @@ static void a_drain_runs_all_that_waits(void **state)
 	burst_open(NULL);
 	IS(wq_done(f.q, &held), WQ_OK);
 	meanwhile_is(drain_too);
-	IS(wq_drain_until(f.q, 0, &(wq_drain_options){.waiting = WQ_WAITING_RUN}, NULL), WQ_OK);
+	IS(wq_drain_until(f.q, 0, &(wq_drain_options){.mode = WQ_DRAIN_RUN}, NULL), WQ_OK);
 	IS(answers[0], WQ_OK);
 	burst_close(0);
 }
@@ -516,23 +516,23 @@ static void a_drain_runs_all_that_waits(void **state)
 /* [DRAIN] A shutdown releases every drain that has begun, however far it has come. */
 static void a_drain_that_drops_is_released(void **state)
 {
-	static const enum wq_waiting ways[] = {WQ_WAITING_DROP, WQ_WAITING_RUN, WQ_WAITING_WAIT};
+	static const enum wq_drain_mode ways[] = {WQ_DRAIN_LEAVE, WQ_DRAIN_RUN, WQ_DRAIN_WAIT};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof ways / sizeof ways[0]; i++) {
-		wq_drain_options o = {.waiting = ways[i]};
+		wq_drain_options o = {.mode = ways[i]};
 		wq_report r;
 
 		burst_open(NULL);
 		/* One that waits for what waits lets go of the lock for what is due. */
-		if (ways[i] == WQ_WAITING_WAIT)
+		if (ways[i] == WQ_DRAIN_WAIT)
 			wq_manual_clock_advance(f.mc, BURST - 1);
 		meanwhile_is(shut);
 		IS(wq_drain_until(f.q, WQ_NEVER, &o, &r), WQ_EINTERRUPTED);
 		IS(answers[0], WQ_OK);
 		IS((int64_t)r.running, 1);
 		IS((int64_t)r.waiting, 0);
-		IS((int64_t)(r.queued + r.dropped), BURST);
+		IS((int64_t)(r.queued + r.discarded), BURST);
 		IS(wq_done(f.q, &held), WQ_OK);
 		burst_close((int)r.queued);
 	}
@@ -556,7 +556,7 @@ static void a_drain_beside_a_shutdown_leaves_nothing(void **state)
 		IS(call ? wq_drain_until(f.q, 0, NULL, NULL) : wq_shutdown(f.q), WQ_OK);
 		IS(answers[0], WQ_OK);
 		IS((int64_t)reported.waiting, 0);
-		IS((int64_t)reported.dropped, BURST);
+		IS((int64_t)reported.discarded, BURST);
 		burst_close(0);
 	}
 }

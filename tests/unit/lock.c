@@ -495,7 +495,7 @@ static int64_t make_queues(void *arg)
 
 	(void)arg;
 	for (int i = 0; i < 3; i++) {
-		wq *q;
+		wq_queue *q;
 
 		IS(wq_new(&q, NULL), WQ_OK);
 		IS(wq_free(q), 0);

@@ -22,7 +22,7 @@ bool __wrap_wq__parker_sleep(wq__parker *p, int64_t deadline_ns);
 enum { WAKE_NS = 25000 }; /* from the wake-up to the sleeper's next step */
 
 static struct {
-	wq *q;
+	wq_queue *q;
 	int64_t clock_ns; /* 0: the real one */
 	int64_t key_ns;   /* when the key comes */
 	int key_cpu, cpu; /* where it is added; where whoever asks runs */

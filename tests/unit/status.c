@@ -7,7 +7,7 @@ static const struct {
 	const char *name;
 } fixed[] = {
     {0, "WQ_OK"},         {1, "WQ_QUEUED"},        {2, "WQ_MERGED"},
-    {3, "WQ_MARKED"},     {4, "WQ_WAITING"},       {5, "WQ_MOVED"},
+    {3, "WQ_MARKED"},     {4, "WQ_DELAYED"},       {5, "WQ_MOVED"},
     {6, "WQ_KEPT"},       {-1, "WQ_EINVAL"},       {-2, "WQ_ENOMEM"},
     {-3, "WQ_ESHUTDOWN"}, {-4, "WQ_EFULL"},        {-5, "WQ_ETOOLONG"},
     {-6, "WQ_ETIMEDOUT"}, {-7, "WQ_EAGAIN"},       {-8, "WQ_EINTERRUPTED"},

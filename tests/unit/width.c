@@ -21,7 +21,7 @@ int64_t __wrap_wq__clock_now(void) /* NOLINT(bugprone-reserved-identifier) */
 enum ending { DONE, NEXT, DONE_MANY, REQUEUE, SETTLE, RETRY, ENDINGS };
 
 /* One hold of the only key, which is in line before and after; or held, with NEXT. */
-static void hold(wq *q, enum ending how, int64_t ns)
+static void hold(wq_queue *q, enum ending how, int64_t ns)
 {
 	wq_item it;
 
@@ -37,7 +37,7 @@ static void hold(wq *q, enum ending how, int64_t ns)
 		IS(wq_next_until(q, &it, WQ_NOWAIT), WQ_EAGAIN);
 		break;
 	case DONE_MANY:
-		IS(wq_done_many(q, &it, sizeof it, 1, NULL), 1);
+		IS(wq_done_many(q, &it, 1, NULL), 1);
 		break;
 	case REQUEUE:
 		IS(wq_requeue(q, &it, WQ_TAIL), WQ_QUEUED);
@@ -46,7 +46,7 @@ static void hold(wq *q, enum ending how, int64_t ns)
 		IS(wq_settle(q, &it, WQ_DONE), WQ_OK);
 		break;
 	case RETRY:
-		IS(wq_retry(q, &it), WQ_WAITING);
+		IS(wq_retry(q, &it), WQ_DELAYED);
 		break;
 	case ENDINGS:
 		break;
@@ -57,7 +57,7 @@ static void hold(wq *q, enum ending how, int64_t ns)
 
 static void follows(const wq_options *o, enum ending how)
 {
-	wq *q;
+	wq_queue *q;
 	const struct wq__memory *m;
 
 	IS(wq_new(&q, o), WQ_OK);
@@ -92,7 +92,7 @@ static void width_follows_the_length_of_holds(void **state)
 /* One that was timed and has not ended after a while is long. */
 static void width_of_holds_that_do_not_end(void **state)
 {
-	wq *q;
+	wq_queue *q;
 	const struct wq__memory *m;
 	wq_item held[2 * WQ__SAMPLE];
 
@@ -105,14 +105,14 @@ static void width_of_holds_that_do_not_end(void **state)
 		clock_ns += 1000000;
 	}
 	assert_int_equal(m->width, UINT32_MAX);
-	IS(wq_done_many(q, held, sizeof held[0], 2 * WQ__SAMPLE, NULL), 2 * WQ__SAMPLE);
+	IS(wq_done_many(q, held, 2 * WQ__SAMPLE, NULL), 2 * WQ__SAMPLE);
 	IS(wq_free(q), 0);
 }
 
 /* The clock is asked for the holds that are timed, when they begin and end, and for no other. */
 static void holds_ask_the_clock_seldom(void **state)
 {
-	wq *q;
+	wq_queue *q;
 
 	(void)state;
 	IS(wq_new(&q, NULL), WQ_OK);

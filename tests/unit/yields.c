@@ -9,6 +9,7 @@
  * be given, and is taken and released in the place of the one who waits.
  */
 #include "../support/support.h"
+#include "../support/cancel.h"
 
 #include "queue/memory.h"
 
@@ -99,7 +100,7 @@ static void open_with(int n)
 		numbers[i] = i;
 		keys[i] = (wq_key){&numbers[i], sizeof numbers[i]};
 		if (i < (uint32_t)n)
-			IS(wq_add_at(f.q, &i, sizeof i, START_NS + 1 + i), WQ_WAITING);
+			IS(wq_add_at(f.q, &i, sizeof i, START_NS + 1 + i), WQ_DELAYED);
 	}
 	given[FRONT] = given[BACK] = released = 0;
 }
@@ -162,14 +163,14 @@ enum { HOLDS = MANY / 1000 };
 
 AMID_A_BURST(len_yields, MANY, wq_len(f.q))
 AMID_A_BURST(state_yields, WQ_STATE_QUEUED, wq_state(f.q, &numbers[0], sizeof numbers[0]))
-AMID_A_BURST(snapshot_yields, WQ_OK, wq_look(f.q, &(wq_snapshot){0}))
-AMID_A_BURST(cancel_yields, WQ_STATE_QUEUED, wq_cancel(f.q, &numbers[0], sizeof numbers[0]))
+AMID_A_BURST(snapshot_yields, WQ_OK, wq_snapshot_take(f.q, &(wq_snapshot){0}))
+AMID_A_BURST(cancel_yields, WQ_STATE_QUEUED, cancel_key(f.q, &numbers[0], sizeof numbers[0]))
 AMID_A_BURST(reschedule_yields, WQ_ENOTFOUND, wq_reschedule(f.q, "none", 4, START_NS))
-AMID_A_BURST(add_after_yields, WQ_WAITING, wq_add_after(f.q, "key", 3, WQ_SECOND))
+AMID_A_BURST(add_after_yields, WQ_DELAYED, wq_add_after(f.q, "key", 3, WQ_SECOND))
 AMID_A_BURST(wait_idle_yields, WQ_ETIMEDOUT, wq_wait_idle_until(f.q, 0))
 AMID_A_BURST(shutdown_promotes_and_yields, WQ_OK, wq_shutdown(f.q))
 
-/* ---- what is dropped or run ---------------------------------------------------- */
+/* ---- what is discarded or run ---------------------------------------------------- */
 
 #define WITH_WAITING(name, answer, call)                                                           \
 	static void name(void **state)                                                             \
@@ -182,7 +183,7 @@ AMID_A_BURST(shutdown_promotes_and_yields, WQ_OK, wq_shutdown(f.q))
 		close_it();                                                                        \
 	}
 
-static const wq_drain_options run = {.waiting = WQ_WAITING_RUN};
+static const wq_drain_options run = {.mode = WQ_DRAIN_RUN};
 
 WITH_WAITING(shutdown_yields, WQ_OK, wq_shutdown(f.q))
 WITH_WAITING(drain_yields, WQ_OK, wq_drain_until(f.q, 0, NULL, NULL))
@@ -194,7 +195,7 @@ static void shutdown_drops_never_and_yields(void **state)
 	(void)state;
 	open_with(0);
 	for (int i = 0; i < MANY; i++)
-		IS(wq_add_at(f.q, &numbers[i], sizeof numbers[i], WQ_NEVER), WQ_WAITING);
+		IS(wq_add_at(f.q, &numbers[i], sizeof numbers[i], WQ_NEVER), WQ_DELAYED);
 	watch();
 	IS(wq_shutdown(f.q), WQ_OK);
 	was_given(HOLDS);
@@ -232,7 +233,7 @@ static void calls_on_many_keys_yield(void **state)
 	were_given(BATCHES - 1, 0, 1);
 
 	watch();
-	IS(wq_get_many(f.q, items, sizeof items[0], MANY, WQ_NOWAIT), MANY);
+	IS(wq_get_many_until(f.q, items, MANY, WQ_NOWAIT), MANY);
 	were_given(laned ? BEHIND : BATCHES - 1, IN_LINE + BEHIND, nlocks);
 
 	watch();
@@ -241,7 +242,7 @@ static void calls_on_many_keys_yield(void **state)
 	was_given(BATCHES);
 
 	watch();
-	IS(wq_done_many(f.q, items, sizeof items[0], MANY, NULL), MANY);
+	IS(wq_done_many(f.q, items, MANY, NULL), MANY);
 	were_given(laned ? HELD : BATCHES - 1, HELD, nlocks);
 	close_it();
 }
@@ -255,9 +256,9 @@ static void calls_on_the_lane_yield(void **state)
 	open_with(0);
 	IS(wq_add_many(f.q, keys, WQ__LINE, NULL), WQ__LINE);
 	watch();
-	IS(wq_get_many(f.q, items, sizeof items[0], WQ__LINE, WQ_NOWAIT), WQ__LINE);
+	IS(wq_get_many_until(f.q, items, WQ__LINE, WQ_NOWAIT), WQ__LINE);
 	were_given(0, WQ__LINE / 256 - 1, 1);
-	IS(wq_done_many(f.q, items, sizeof items[0], WQ__LINE, NULL), WQ__LINE);
+	IS(wq_done_many(f.q, items, WQ__LINE, NULL), WQ__LINE);
 	close_it();
 }
 

@@ -9,7 +9,7 @@
 int main(void)
 {
 	wq_item it;
-	wq *q;
+	wq_queue *q;
 
 	if (wq_version() != WQ_VERSION_NUMBER) {
 		fprintf(stderr, "header %d, library %s\n", WQ_VERSION_NUMBER, wq_version_string());

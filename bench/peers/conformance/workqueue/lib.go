@@ -47,7 +47,7 @@ type parts struct {
 // A queue of libwq's. Its methods may be called by any goroutine; get and drain block
 // an OS thread.
 type lib struct {
-	q      *C.wq
+	q      *C.wq_queue
 	handle cgo.Handle
 
 	mu   sync.Mutex
@@ -147,7 +147,7 @@ func (l *lib) forget(id uint64) {
 }
 
 func (l *lib) numRequeues(id uint64) int {
-	return int(must("num_requeues", int64(C.wq_num_requeues(l.q, unsafe.Pointer(&id), keyLen))))
+	return int(must("failures", int64(C.wq_failures(l.q, unsafe.Pointer(&id), keyLen))))
 }
 
 func (l *lib) shutDown() { must("shutdown", int64(C.wq_shutdown(l.q))) }
@@ -173,7 +173,7 @@ func (l *lib) clockChanged() {
 func (l *lib) running() (sum, longest time.Duration) {
 	var s C.wq_snapshot
 
-	must("look", int64(C.wq_look(l.q, &s)))
+	must("look", int64(C.wq_snapshot_take(l.q, &s)))
 	return time.Duration(s.unfinished_ns), max(0, time.Duration(s.longest_running.age_ns))
 }
 
@@ -234,7 +234,7 @@ func (l libLimiter) forget(id uint64) {
 }
 
 func (l libLimiter) numRequeues(id uint64) int {
-	return int(must("limiter_num_requeues", int64(C.wq_limiter_num_requeues(l.l, unsafe.Pointer(&id), keyLen))))
+	return int(must("limiter_failures", int64(C.wq_limiter_failures(l.l, unsafe.Pointer(&id), keyLen))))
 }
 
 // One that only asks others remembers nothing.

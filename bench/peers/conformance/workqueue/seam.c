@@ -55,7 +55,7 @@ static void metrics_observe(void *ctx, enum wq_metric metric, int64_t ns)
 	goObserve((uintptr_t)ctx, (int)metric, ns);
 }
 
-int seam_new(wq **out, uintptr_t handle, unsigned parts, wq_limiter *limiter)
+int seam_new(wq_queue **out, uintptr_t handle, unsigned parts, wq_limiter *limiter)
 {
 	void *ctx = (void *)handle;
 	wq_clock clock = {.now = clock_now, .watch = clock_watch, .ctx = ctx};
@@ -72,13 +72,13 @@ int seam_new(wq **out, uintptr_t handle, unsigned parts, wq_limiter *limiter)
 			   });
 }
 
-int seam_add_after(wq *q, uint64_t key, int64_t delay_ns)
+int seam_add_after(wq_queue *q, uint64_t key, int64_t delay_ns)
 {
 	return wq_add_with(q, &key, sizeof key,
 	                   &(wq_add_options){.after_ns = delay_ns, .policy = WQ_REMIND});
 }
 
-int seam_add_limited(wq *q, uint64_t key)
+int seam_add_limited(wq_queue *q, uint64_t key)
 {
 	return wq_add_with(q, &key, sizeof key,
 	                   &(wq_add_options){.limited = 1, .policy = WQ_REMIND});
@@ -97,7 +97,7 @@ static void limiter_forget(void *ctx, const void *key, size_t len)
 	goForget((uintptr_t)ctx, number(key));
 }
 
-static uint32_t limiter_num_requeues(void *ctx, const void *key, size_t len)
+static uint32_t limiter_failures(void *ctx, const void *key, size_t len)
 {
 	(void)len;
 	return goNumRequeues((uintptr_t)ctx, number(key));
@@ -110,10 +110,10 @@ static void limiter_free(void *ctx)
 
 wq_limiter *seam_limiter(uintptr_t handle)
 {
-	return wq_limiter_own(&(wq_limiter_functions){
+	return wq_limiter_custom(&(wq_limiter_functions){
 	    .when = limiter_when,
 	    .forget = limiter_forget,
-	    .num_requeues = limiter_num_requeues,
+	    .failures = limiter_failures,
 	    .free = limiter_free,
 	    .ctx = (void *)handle,
 	});

@@ -11,10 +11,10 @@
 /* What of a queue is Go's. */
 enum seam_parts { SEAM_CLOCK = 1, SEAM_ORDER = 2, SEAM_METRICS = 4 };
 
-int seam_new(wq **out, uintptr_t handle, unsigned parts, wq_limiter *limiter);
+int seam_new(wq_queue **out, uintptr_t handle, unsigned parts, wq_limiter *limiter);
 
-int seam_add_after(wq *q, uint64_t key, int64_t delay_ns);
-int seam_add_limited(wq *q, uint64_t key);
+int seam_add_after(wq_queue *q, uint64_t key, int64_t delay_ns);
+int seam_add_limited(wq_queue *q, uint64_t key);
 
 /* A limiter that asks Go; the handle is let go of with it. */
 wq_limiter *seam_limiter(uintptr_t handle);

@@ -27,6 +27,18 @@ int64_t wq__mem_len(void *state)
 	return n;
 }
 
+/* What others call the state of a key; `due`: a copy of it waits. */
+static unsigned public_state(const struct wq__memory *m, const struct wq__entry *e, bool due)
+{
+	unsigned bits = e ? e->bits & WQ__PUBLIC & ~(unsigned)WQ_STATE_WAITING : 0;
+
+	if (due)
+		bits |= m->flags & WQ__CUT ? WQ_STATE_LEFT : WQ_STATE_WAITING;
+	if (e && e->bits & WQ_STATE_WAITING && e->failures_high & WQ__RETRYING)
+		bits |= WQ_STATE_RETRYING;
+	return bits;
+}
+
 int wq__mem_state(void *state, const void *key, size_t len)
 {
 	struct wq__memory *m = state;
@@ -36,11 +48,12 @@ int wq__mem_state(void *state, const void *key, size_t len)
 	wq__promote_all(m);
 
 	uint32_t id = wq__find(m, hash, key, len);
-	unsigned bits = id ? wq__entry_public(wq__entry_at(m, id)) : 0;
+	uint32_t reminder = wq__find_copy(m, hash, key, len, WQ__REMINDER);
+	const struct wq__entry *e = id ? wq__entry_at(m, id) : NULL;
+	unsigned bits = public_state(m, e, reminder || (e && e->bits & WQ_STATE_WAITING));
 
-	if (wq__find_copy(m, hash, key, len, WQ__REMINDER))
-		bits |= WQ_STATE_WAITING;
-
+	if (reminder && wq__entry_at(m, reminder)->failures_high & WQ__RETRYING)
+		bits |= WQ_STATE_RETRYING;
 	wq__whole_unlock(m);
 	return (int)bits;
 }
@@ -102,7 +115,7 @@ static bool batch_push(const struct wq__memory *m, struct batch *b, struct wq__e
 	size_t len = wq__entry_len(e);
 	int64_t due = due_of(m, e);
 
-	if (wq__entry_is_ghost(e) || !wq__entry_public(e) ||
+	if (wq__entry_is_ghost(e) || wq__entry_absent(e) ||
 	    (e->bits & (WQ__REMINDER | WQ__BESIDE)) == (WQ__REMINDER | WQ__BESIDE))
 		return true;
 	if (b->n == wq__per_hold(b->max) || b->room - b->used < len + 1)
@@ -112,7 +125,7 @@ static bool batch_push(const struct wq__memory *m, struct batch *b, struct wq__e
 	    .len = len,
 	    .age_ns = (e->bits & WQ__PUBLIC) == WQ_STATE_WAITING ? 0 : age_of(e, now),
 	    .due_ns = due,
-	    .state = wq__entry_public(e) | (due ? WQ_STATE_WAITING : 0u),
+	    .state = public_state(m, e, due != 0),
 	    .running_ns = wq__meter_running(m, e, now),
 	    .failures = wq__requeues_of(m, e),
 	};

@@ -1,7 +1,7 @@
 /*
  * Reports handlers that take longer than they may. A timer of the pool's looks
  * at all workers, and next when the first of them is due, or after a whole
- * limit: whoever begins after a look cannot overstay before that. So reports
+ * limit: whoever begins after a look cannot be slow before that. So reports
  * come in time though workers set no timers.
  */
 #include <string.h>
@@ -17,20 +17,20 @@ static bool make_room(struct wq__worker *w)
 
 	if (w->key && w->item.len < w->key_cap)
 		return true;
-	wq__overstay_release(w);
+	wq__slow_release(w);
 	w->key = wq__alloc(a, cap, 8);
 	w->key_cap = w->key ? cap : 0;
 	return w->key != NULL;
 }
 
-void wq__overstay_release(struct wq__worker *w)
+void wq__slow_release(struct wq__worker *w)
 {
 	wq__free(&w->pool->allocator, w->key, w->key_cap);
 	w->key = NULL;
 	w->key_cap = 0;
 }
 
-void wq__overstay_begin(struct wq__worker *w)
+void wq__slow_begin(struct wq__worker *w)
 {
 	int64_t now = wq_now(w->pool->q);
 
@@ -45,26 +45,26 @@ void wq__overstay_begin(struct wq__worker *w)
 	wq__lock_release(&w->lock);
 }
 
-static void report(wq_pool *p, const wq_overstay *o)
+static void report(wq_pool *p, const wq_slow_handler *o)
 {
-	atomic_fetch_add_explicit(&p->overstayed, 1, memory_order_relaxed);
-	atomic_fetch_add_explicit(&p->q->overstayed, 1, memory_order_relaxed);
-	if (p->on_overstay)
-		p->on_overstay(p->ctx, o);
+	atomic_fetch_add_explicit(&p->slow_handlers, 1, memory_order_relaxed);
+	atomic_fetch_add_explicit(&p->q->slow_handlers, 1, memory_order_relaxed);
+	if (p->on_slow)
+		p->on_slow(p->ctx, o);
 }
 
 /* One that ends after its time, but before the watcher has looked, reports itself. */
-void wq__overstay_end(struct wq__worker *w)
+void wq__slow_end(struct wq__worker *w)
 {
 	int64_t took = wq_now(w->pool->q) - w->started_ns;
 	bool over;
 
 	wq__lock_acquire(&w->lock);
-	over = w->watched && !w->reported && took >= w->pool->limit_ns;
+	over = w->watched && !w->reported && took >= w->pool->slow_ns;
 	w->watched = false;
 	wq__lock_release(&w->lock);
 	if (over)
-		report(w->pool, &(wq_overstay){.key = w->key,
+		report(w->pool, &(wq_slow_handler){.key = w->key,
 		                               .len = w->item.len,
 		                               .attempts = w->item.attempts,
 		                               .worker = w->number,
@@ -72,13 +72,13 @@ void wq__overstay_end(struct wq__worker *w)
 }
 
 /* Copies what is to be reported of the worker; false: nothing, but *next may be earlier. */
-static bool examine(wq_pool *p, struct wq__worker *w, int64_t now, int64_t *next, wq_overstay *out)
+static bool examine(wq_pool *p, struct wq__worker *w, int64_t now, int64_t *next, wq_slow_handler *out)
 {
 	bool over = false;
 
 	wq__lock_acquire(&w->lock);
 	if (w->watched && !w->reported) {
-		int64_t due = wq_time_add(w->started_ns, p->limit_ns);
+		int64_t due = wq_time_add(w->started_ns, p->slow_ns);
 
 		over = due <= now;
 		if (!over && due < *next)
@@ -87,7 +87,7 @@ static bool examine(wq_pool *p, struct wq__worker *w, int64_t now, int64_t *next
 	if (over) {
 		w->reported = true;
 		memcpy(p->key, w->key, w->item.len + 1);
-		*out = (wq_overstay){.key = p->key,
+		*out = (wq_slow_handler){.key = p->key,
 		                     .len = w->item.len,
 		                     .attempts = w->item.attempts,
 		                     .worker = w->number,
@@ -98,7 +98,7 @@ static bool examine(wq_pool *p, struct wq__worker *w, int64_t now, int64_t *next
 }
 
 /* The next one to report. The pool may change between two calls. */
-static bool find(wq_pool *p, int64_t now, int64_t *next, wq_overstay *out)
+static bool find(wq_pool *p, int64_t now, int64_t *next, wq_slow_handler *out)
 {
 	bool found = false;
 
@@ -113,8 +113,8 @@ static void look(void *ctx, const wq_timer_event *event)
 {
 	wq_pool *p = ctx;
 	struct wq__handling me = {.pool = p};
-	int64_t now = wq_timer_now(p->timer), next = wq_time_add(now, p->limit_ns);
-	wq_overstay o;
+	int64_t now = wq_timer_now(p->timer), next = wq_time_add(now, p->slow_ns);
+	wq_slow_handler o;
 
 	*wq__self() = &me;
 	while (find(p, now, &next, &o))
@@ -124,7 +124,7 @@ static void look(void *ctx, const wq_timer_event *event)
 	wq_timer_reschedule(p->timer, event->id, next);
 }
 
-int wq__overstay_start(wq_pool *p)
+int wq__slow_start(wq_pool *p)
 {
 	wq_timer_options o = {.allocator = &p->allocator, .clock = &p->q->clock};
 	int rc = WQ_ENOMEM;
@@ -133,11 +133,11 @@ int wq__overstay_start(wq_pool *p)
 	if (p->key)
 		rc = wq_timer_new(&p->timer, &o);
 	if (rc == WQ_OK)
-		rc = wq_timer_every(p->timer, p->limit_ns, look, p, NULL);
+		rc = wq_timer_every(p->timer, p->slow_ns, look, p, NULL);
 	return rc;
 }
 
-void wq__overstay_stop(wq_pool *p)
+void wq__slow_stop(wq_pool *p)
 {
 	if (p->timer)
 		wq_timer_free(p->timer);

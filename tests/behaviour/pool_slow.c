@@ -4,6 +4,7 @@
  * thread that watches sleeps again.
  */
 #include "pool_rig.h"
+#include "../support/cancel.h"
 
 #include <dirent.h>
 #include <sched.h>
@@ -12,7 +13,7 @@ enum { LIMIT = 100, REPORTS = 16 };
 
 struct report {
 	char key[WQ_KEY_MAX + 1];
-	wq_overstay o;
+	wq_slow_handler o;
 	pthread_t thread;
 };
 
@@ -23,7 +24,7 @@ static struct {
 	void (*act)(struct rig *r); /* in the callback; or NULL */
 } reports;
 
-static void on_overstay(void *ctx, const wq_overstay *o)
+static void on_slow(void *ctx, const wq_slow_handler *o)
 {
 	struct rig *r = ctx;
 	struct report *at;
@@ -41,13 +42,13 @@ static void on_overstay(void *ctx, const wq_overstay *o)
 	rig_note(r, &r->noted);
 }
 
-static void overstay_open(struct rig *r, uint32_t workers)
+static void slow_open(struct rig *r, uint32_t workers)
 {
 	memset(&reports, 0, sizeof reports);
 	rig_open(r, NULL,
 	         &(wq_pool_options){.workers = workers,
-	                            .limit_ns = LIMIT,
-	                            .on_overstay = on_overstay});
+	                            .slow_ns = LIMIT,
+	                            .on_slow = on_slow});
 	rig_gate(r, true);
 }
 
@@ -94,9 +95,9 @@ static void reported_is(struct rig *r, int n)
 	rig_wait(r, &r->noted, n);
 	thread_sleeps(watcher());
 	IS(rig_read(r, &r->noted), n);
-	IS((int64_t)counts_of(r->p).overstayed, n);
-	IS(wq_look(r->f.q, &s), WQ_OK);
-	IS((int64_t)s.overstayed, n);
+	IS((int64_t)counts_of(r->p).slow_handlers, n);
+	IS(wq_snapshot_take(r->f.q, &s), WQ_OK);
+	IS((int64_t)s.slow_handlers, n);
 }
 
 /* A handler stands at the gate. */
@@ -139,7 +140,7 @@ static void reported_once_and_in_time(void **state)
 	struct rig r;
 
 	(void)state;
-	overstay_open(&r, 1);
+	slow_open(&r, 1);
 	for (int i = 0; i < 3; i++) {
 		step(&r, 37); /* at another phase of the watcher's each time */
 		begin(&r, "gate+done");
@@ -162,7 +163,7 @@ static void not_reported_if_in_time(void **state)
 	struct rig r;
 
 	(void)state;
-	overstay_open(&r, 1);
+	slow_open(&r, 1);
 	for (int i = 0; i < 3; i++) {
 		begin(&r, "gate+done");
 		step(&r, LIMIT - 1);
@@ -179,7 +180,7 @@ static void reported_after_a_jump(void **state)
 	struct rig r;
 
 	(void)state;
-	overstay_open(&r, 1);
+	slow_open(&r, 1);
 	begin(&r, "gate+done");
 	step(&r, WQ_HOUR);
 	reported_is(&r, 1);
@@ -197,7 +198,7 @@ static void several_workers(void **state)
 	struct rig r;
 
 	(void)state;
-	overstay_open(&r, 4);
+	slow_open(&r, 4);
 	begin(&r, "gate+done-1");
 	step(&r, 30);
 	begin(&r, "gate+done-2");
@@ -232,7 +233,7 @@ static void long_handler(struct rig *r)
 	reports.answer[0] = wq_wait_idle_until(r->f.q, WQ_NEVER);
 	memset(other, 'o', sizeof other);
 	reports.answer[1] = wq_add(r->f.q, other, sizeof other);
-	reports.answer[2] = wq_cancel(r->f.q, other, sizeof other);
+	reports.answer[2] = cancel_key(r->f.q, other, sizeof other);
 }
 
 /* The longest key, which is gone when the callback reads its copy. */
@@ -242,7 +243,7 @@ static void the_key_is_a_copy(void **state)
 	struct rig r;
 
 	(void)state;
-	overstay_open(&r, 1);
+	slow_open(&r, 1);
 	reports.act = long_handler;
 	memset(key, 'k', WQ_KEY_MAX);
 	memcpy(key, "gate+done", 9);
@@ -257,7 +258,7 @@ static void the_key_is_a_copy(void **state)
 	rig_close(&r);
 }
 
-static int64_t wait_at_the_gate(void *ctx, const wq_item *it)
+static wq_verdict wait_at_the_gate(void *ctx, const wq_item *it)
 {
 	wq_item named = *it;
 
@@ -272,9 +273,9 @@ static void the_empty_key(void **state)
 	(void)state;
 	memset(&reports, 0, sizeof reports);
 	rig_open(&r, NULL,
-	         &(wq_pool_options){.limit_ns = LIMIT,
+	         &(wq_pool_options){.slow_ns = LIMIT,
 	                            .handler = wait_at_the_gate,
-	                            .on_overstay = on_overstay});
+	                            .on_slow = on_slow});
 	rig_gate(&r, true);
 	begin(&r, "");
 	step(&r, LIMIT);
@@ -297,7 +298,7 @@ static void the_callback_resizes(void **state)
 	struct rig r;
 
 	(void)state;
-	overstay_open(&r, 1);
+	slow_open(&r, 1);
 	reports.act = more_workers;
 	begin(&r, "gate+done");
 	rig_add(&r, "done", WQ_QUEUED);
@@ -322,7 +323,7 @@ static void the_callback_cannot_stop_and_wait(void **state)
 	struct rig r;
 
 	(void)state;
-	overstay_open(&r, 2);
+	slow_open(&r, 2);
 	reports.act = stop_the_pool;
 	begin(&r, "gate+done");
 	step(&r, LIMIT);
@@ -349,7 +350,7 @@ static void reported_by_the_worker_itself(void **state)
 	struct rig r;
 
 	(void)state;
-	overstay_open(&r, 2);
+	slow_open(&r, 2);
 	reports.act = stay_for_the_first;
 	begin(&r, "gate+done-1");
 	step(&r, LIMIT);
@@ -369,12 +370,12 @@ static void without_a_callback_it_is_counted(void **state)
 	struct rig r;
 
 	(void)state;
-	rig_open(&r, NULL, &(wq_pool_options){.limit_ns = LIMIT});
+	rig_open(&r, NULL, &(wq_pool_options){.slow_ns = LIMIT});
 	rig_gate(&r, true);
 	begin(&r, "gate+done");
 	step(&r, LIMIT);
 	thread_sleeps(watcher());
-	IS((int64_t)counts_of(r.p).overstayed, 1);
+	IS((int64_t)counts_of(r.p).slow_handlers, 1);
 	rig_close(&r);
 }
 
@@ -390,7 +391,7 @@ static void reported_while_it_is_freed(void **state)
 	struct actor liberator;
 
 	(void)state;
-	overstay_open(&r, 1);
+	slow_open(&r, 1);
 	begin(&r, "gate+done");
 	actor_start(&liberator, free_main, r.p);
 	actor_blocks(&liberator);
@@ -409,7 +410,7 @@ static void a_clock_of_ones_own(void **state)
 	struct own_clock own = {.now_ns = START_NS};
 	wq_clock clock = own_clock(&own, false);
 	struct rig r;
-	wq *q;
+	wq_queue *q;
 
 	(void)state;
 	memset(&reports, 0, sizeof reports);
@@ -417,10 +418,10 @@ static void a_clock_of_ones_own(void **state)
 	IS(wq_pool_free(r.p), WQ_OK);
 	IS(wq_new(&q, &(wq_options){.clock = &clock}), WQ_OK);
 
-	wq *first = r.f.q;
+	wq_queue *first = r.f.q;
 
 	r.f.q = q;
-	r.p = rig_pool(&r, &(wq_pool_options){.limit_ns = WQ_HOUR, .on_overstay = on_overstay});
+	r.p = rig_pool(&r, &(wq_pool_options){.slow_ns = WQ_HOUR, .on_slow = on_slow});
 	rig_gate(&r, true);
 	begin(&r, "gate+done");
 	thread_sleeps(watcher());
@@ -453,5 +454,5 @@ int main(void)
 	    cmocka_unit_test(a_clock_of_ones_own),
 	};
 
-	return cmocka_run_group_tests_name("pool_overstay", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("pool_slow", tests, NULL, NULL);
 }

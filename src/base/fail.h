@@ -1,0 +1,13 @@
+/*
+ * Why the last call failed, as text: one buffer for each thread, behind wq_last_error().
+ * Only calls with more than one cause for a status write it, and only when they fail.
+ */
+#ifndef WQ_BASE_FAIL_H
+#define WQ_BASE_FAIL_H
+
+#include <wq/status.h>
+
+/* Remembers the text, cut off if it is long, and returns the status. */
+__attribute__((format(printf, 2, 3), cold)) int wq__fail(int status, const char *format, ...);
+
+#endif
