@@ -64,6 +64,11 @@ int64_t wq__clock_coarse(void)
 	return read_clock(CLOCK_MONOTONIC_COARSE);
 }
 
+void wq__yield(void)
+{
+	sched_yield();
+}
+
 int wq__cpus(void)
 {
 	cpu_set_t set;

@@ -106,6 +106,9 @@ typedef struct wq__parker {
 	int set_on;            /* the setter's until it is set: the CPU it ran on */
 } wq__parker;
 
+/* Others that want this CPU get it first. */
+void wq__yield(void);
+
 /* CPUs that this thread may run on, at least 1. */
 int wq__cpus(void);
 

@@ -16,6 +16,13 @@ enum {
 	MOVE_UP = 8, /* keys that an add moves up into the line */
 #endif
 	FETCH_AHEAD = 8, /* records whose memory is asked for */
+	/*
+	 * With so many keys in line, an add in so many gives its CPU to whoever else wants it. Gets and
+	 * dones of a key take longer than its add: with more threads than CPUs, of which all get the
+	 * same time, the line would grow until it is in no cache any more.
+	 */
+	DEEP = 4096,
+	YIELD_PACE = 64,
 	UNKNOWN = -1,    /* a time that was not asked for yet */
 };
 
@@ -182,10 +189,17 @@ int wq__lane_add(struct wq__memory *m, struct wq__lane *l, uint32_t hash, const 
 	}
 	w = rc == WQ_QUEUED && !WQ__BUG(ADD_NO_WAKE) ? wq__pick(m) : NULL;
 	wq__lane_sweep(m, l);
-	if (wq__unlikely(m->head != 0))
+
+	bool deep = false;
+
+	if (wq__unlikely(m->head != 0)) {
 		move_up(m, l);
+		deep = l->adds % YIELD_PACE == 0 && wq__about_ready(m) > DEEP;
+	}
 	wq__lock_release(&m->lock);
 	wq__wake(w);
+	if (wq__unlikely(deep))
+		wq__yield();
 	return rc;
 }
 
