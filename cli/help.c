@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cli/say.h"
+#include "cli/base/say.h"
 
 static const char overview[] =
     "usage: wq COMMAND [OPTION]...\n"

@@ -5,10 +5,10 @@
 #include <unistd.h>
 #include <wq/version.h>
 
-#include "cli/client.h"
+#include "cli/base/say.h"
+#include "cli/client/client.h"
 #include "cli/help.h"
 #include "cli/run.h"
-#include "cli/say.h"
 
 static int help_main(int argc, char **argv)
 {

@@ -21,7 +21,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "cli/parse.h"
+#include "cli/base/parse.h"
 
 #define AGAIN (WQ_SECOND / 10)
 #define STATUS WQ_SECOND

@@ -13,10 +13,10 @@
 #include <wq/pool.h>
 
 #include "base/utf8.h"
-#include "cli/parse.h"
-#include "cli/place.h"
-#include "cli/say.h"
-#include "cli/words.h"
+#include "cli/base/parse.h"
+#include "cli/base/say.h"
+#include "cli/command/words.h"
+#include "cli/socket/place.h"
 
 enum {
 	BACKOFF = 256,

@@ -10,17 +10,17 @@
 #include <unistd.h>
 
 #include "cli/budget.h"
-#include "cli/control.h"
+#include "cli/command/job.h"
+#include "cli/command/launch.h"
+#include "cli/files/keep.h"
 #include "cli/help.h"
-#include "cli/job.h"
-#include "cli/keep.h"
-#include "cli/launch.h"
-#include "cli/log.h"
+#include "cli/input/source.h"
 #include "cli/notify.h"
-#include "cli/report.h"
-#include "cli/results.h"
-#include "cli/sequence.h"
-#include "cli/source.h"
+#include "cli/output/log.h"
+#include "cli/output/report.h"
+#include "cli/output/results.h"
+#include "cli/output/sequence.h"
+#include "cli/socket/control.h"
 #include "cli/web.h"
 
 uint64_t run_units(const struct run *r)

@@ -21,16 +21,16 @@
 #include <wq.h>
 #include <wq/metrics.h>
 
-#include "cli/append.h"
-#include "cli/capture.h"
-#include "cli/dead.h"
-#include "cli/loop.h"
+#include "cli/base/loop.h"
+#include "cli/base/say.h"
+#include "cli/command/stall.h"
+#include "cli/command/tty.h"
+#include "cli/files/append.h"
+#include "cli/files/replace.h"
 #include "cli/options.h"
-#include "cli/replace.h"
-#include "cli/say.h"
-#include "cli/stall.h"
-#include "cli/stream.h"
-#include "cli/tty.h"
+#include "cli/output/capture.h"
+#include "cli/output/stream.h"
+#include "cli/queue/dead.h"
 
 enum phase { OPEN, ENDING, DRAINING, STOPPING };
 

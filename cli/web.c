@@ -11,7 +11,7 @@
 #include <string.h>
 #include <wq/http.h>
 
-#include "cli/parse.h"
+#include "cli/base/parse.h"
 
 #define LIBRARY "libwq-http.so." WQ_SOVERSION
 

@@ -104,7 +104,7 @@ class Project(unittest.TestCase):
     root = HERE.parent.parent
 
     def test_every_file_has_tests(self):
-        for path in [*self.root.glob("src/**/*.[ch]"), *self.root.glob("cli/*.[ch]")]:
+        for path in [*self.root.glob("src/**/*.[ch]"), *self.root.glob("cli/**/*.[ch]")]:
             name = str(path.relative_to(self.root))
             self.assertTrue(suites.tiers_of(name), name)
             mutants.mutants_of(name, path.read_text())

@@ -1,0 +1,51 @@
+/* What a run tells of itself, for people and for programs. */
+#ifndef CLI_SHOW_H
+#define CLI_SHOW_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "cli/client/ask.h"
+
+/* The fields of a run's state. */
+struct state {
+	char name[256], command[1024], phase[16];
+	bool paused, full;
+	double rate, per_second;
+	int64_t uptime_ns, next_due_ns; /* -1: nothing waits */
+	uint64_t pid, workers, burst, max_queue;
+	uint64_t running, queued, waiting;
+	uint64_t given, merged, refused, done, dead, cancelled, there;
+	uint64_t attempts, failed, connections, waiters, dead_kept;
+};
+
+/* A key of a listing. */
+struct entry {
+	char state[16];
+	int64_t ns;
+	uint64_t failures;
+	bool again;
+	char *key; /* NULL after show_free() */
+	size_t len;
+};
+
+struct entries {
+	struct entry *at;
+	size_t n, room;
+	bool more; /* there are, which were not asked for */
+};
+
+/* An exit status; what went wrong is in a->message. */
+int show_get_state(struct ask *a, struct state *s);
+/* The answer to the order that was begun. */
+int show_get_entries(struct ask *a, struct entries *e);
+void show_free(struct entries *e);
+
+void show_state(struct text *t, const struct state *s);
+void show_state_json(struct text *t, const struct state *s);
+void show_entry(struct text *t, const struct entry *e);
+void show_entry_json(struct text *t, const struct entry *e);
+/* "4 workers, 50/s (burst 10)" */
+void show_limits(struct text *t, const struct state *s);
+
+#endif

@@ -1,0 +1,80 @@
+/* A tree by key and a list by age, over the same entries. */
+#include "cli/queue/dead.h"
+
+#include <search.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/base/text.h"
+
+static int compare(const void *a, const void *b)
+{
+	const struct dead_key *x = a, *y = b;
+
+	if (x->len != y->len)
+		return x->len < y->len ? -1 : 1;
+	return memcmp(x->key, y->key, x->len);
+}
+
+static struct dead_key *find(const struct dead *d, const void *key, size_t len)
+{
+	struct dead_key probe = {.len = len, .key = key};
+	struct dead_key **at = d->tree ? tfind(&probe, &d->tree, compare) : NULL;
+
+	return at ? *at : NULL;
+}
+
+static void take_out(struct dead *d, struct dead_key *k)
+{
+	tdelete(k, &d->tree, compare);
+	*(k->older ? &k->older->newer : &d->oldest) = k->newer;
+	*(k->newer ? &k->newer->older : &d->newest) = k->older;
+	d->n--;
+	d->bytes -= k->len;
+	free(k);
+}
+
+void dead_put(struct dead *d, const void *key, size_t len, uint32_t failures, int64_t now_ns)
+{
+	struct dead_key *k = grow(NULL, sizeof *k + len);
+
+	dead_remove(d, key, len);
+	while (d->n > 0 && (d->n == DEAD_KEYS || d->bytes + len > DEAD_BYTES))
+		take_out(d, d->oldest);
+	*k = (struct dead_key){
+	    .older = d->newest,
+	    .at_ns = now_ns,
+	    .failures = failures,
+	    .len = len,
+	    .key = k->bytes,
+	};
+	memcpy(k->bytes, key, len);
+	if (!tsearch(k, &d->tree, compare)) {
+		free(k);
+		return;
+	}
+	*(d->newest ? &d->newest->newer : &d->oldest) = k;
+	d->newest = k;
+	d->n++;
+	d->bytes += len;
+}
+
+const struct dead_key *dead_find(const struct dead *d, const void *key, size_t len)
+{
+	return find(d, key, len);
+}
+
+bool dead_remove(struct dead *d, const void *key, size_t len)
+{
+	struct dead_key *k = find(d, key, len);
+
+	if (k)
+		take_out(d, k);
+	return k != NULL;
+}
+
+void dead_release(struct dead *d)
+{
+	while (d->n > 0)
+		take_out(d, d->oldest);
+}
