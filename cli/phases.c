@@ -22,19 +22,19 @@
 static sigset_t mask_before;
 static sigset_t ours; /* that only we ignore */
 
-const sigset_t *stop_child_mask(void)
+const sigset_t *phases_child_mask(void)
 {
 	return &mask_before;
 }
 
-const sigset_t *stop_child_defaults(void)
+const sigset_t *phases_child_defaults(void)
 {
 	return &ours;
 }
 
 /* ---- phases -------------------------------------------------------------- */
 
-void stop_ending(struct run *r)
+void phases_ending(struct run *r)
 {
 	if (r->phase == OPEN && !r->control)
 		r->phase = ENDING;
@@ -49,14 +49,14 @@ static int make_due(void *ctx, const wq_key_info *info)
 	return 0;
 }
 
-void stop_drain(struct run *r)
+void phases_drain(struct run *r)
 {
 	if (r->phase < ENDING)
 		r->phase = ENDING;
 	r->paused = false;
 }
 
-void stop_begin(struct run *r)
+void phases_stop(struct run *r)
 {
 	if (r->phase >= DRAINING)
 		return;
@@ -75,7 +75,7 @@ void stop_begin(struct run *r)
 /* Too few say nothing about all: the first key that dies would be 100 % of them. */
 enum { PERCENT_DEAD = 3 };
 
-void stop_halt(struct run *r)
+void phases_halt(struct run *r)
 {
 	const struct halt *h = &r->opt->halt;
 	uint64_t dead = r->count.dead, over = dead + r->count.done;
@@ -96,7 +96,7 @@ void stop_halt(struct run *r)
 		job_terminate_all(r, r->opt->grace_ns);
 }
 
-bool stop_over(struct run *r)
+bool phases_over(struct run *r)
 {
 	if (r->running > 0)
 		return false;
@@ -124,7 +124,7 @@ static void asked_to_stop(struct run *r)
 {
 	switch (++r->nsignals) {
 	case 1:
-		stop_begin(r);
+		phases_stop(r);
 		if (r->running == 0 && r->phase == STOPPING)
 			break;
 		tell(r, r->phase == DRAINING
@@ -202,7 +202,7 @@ static void ignore(int number)
 	signal(number, SIG_IGN);
 }
 
-bool stop_watch(struct run *r)
+bool phases_watch(struct run *r)
 {
 	static const int asks[] = {SIGTERM, SIGINT, SIGHUP, SIGQUIT};
 	struct sigaction fresh = {.sa_handler = SIG_DFL};

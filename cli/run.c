@@ -106,7 +106,7 @@ static int set_up(struct run *r)
 	if (rc != 0)
 		return rc;
 	/* Signals first: threads that are started later leave them to us. */
-	if (!basics(r) || !stop_watch(r) || !log_open(r) || !keep_open(r) || !web_file_open(r) ||
+	if (!basics(r) || !phases_watch(r) || !log_open(r) || !keep_open(r) || !web_file_open(r) ||
 	    (o->results && !results_make(r)) || (!o->no_input && !source_open(r)) ||
 	    (o->socket && !control_open(r)) || !web_open(r))
 		return EXIT_TROUBLE;
@@ -134,7 +134,7 @@ static int64_t idle_span(struct run *r)
 	    min(job_next_ns(r), min(report_next_ns(r), min(notify_next_ns(r), control_next_ns(r))));
 
 	next = min(next, min(append_next_ns(&r->log), append_next_ns(&r->dead_file)));
-	if (source_eager(r) || stop_over(r))
+	if (source_eager(r) || phases_over(r))
 		return 0;
 	return next == WQ_NEVER ? WQ_NEVER : next - wq_now(r->q);
 }
@@ -184,7 +184,7 @@ static void turn(struct run *r)
 
 static void work(struct run *r)
 {
-	while (turn(r), !stop_over(r)) {
+	while (turn(r), !phases_over(r)) {
 		loop_wait(&r->loop, idle_span(r));
 		r->now_ns = wq_now(r->q);
 	}

@@ -139,21 +139,21 @@ int intake_revive(struct run *r, const void *key, size_t len);
 int intake_cancel(struct run *r, const void *key, size_t len);
 void intake_release(struct run *r);
 
-/* ---- stop.c ---- */
+/* ---- phases.c ---- */
 
-bool stop_watch(struct run *r);
+bool phases_watch(struct run *r);
 /* The input has ended. */
-void stop_ending(struct run *r);
+void phases_ending(struct run *r);
 /* As wq drain does: no more input, and everything is finished. */
-void stop_drain(struct run *r);
+void phases_drain(struct run *r);
 /* As the first signal does. */
-void stop_begin(struct run *r);
+void phases_stop(struct run *r);
 /* A key has died: --halt may end the run. */
-void stop_halt(struct run *r);
+void phases_halt(struct run *r);
 /* Signals as they were when the program began, for the commands. */
-const sigset_t *stop_child_mask(void);
+const sigset_t *phases_child_mask(void);
 /* Signals that we ignore, and they get back. */
-const sigset_t *stop_child_defaults(void);
-bool stop_over(struct run *r);
+const sigset_t *phases_child_defaults(void);
+bool phases_over(struct run *r);
 
 #endif

@@ -1,6 +1,6 @@
 /* The event loop: descriptors to watch, and one wait for all of them. One thread. */
-#ifndef CLI_LOOP_H
-#define CLI_LOOP_H
+#ifndef CLI_BASE_LOOP_H
+#define CLI_BASE_LOOP_H
 
 #include <stdbool.h>
 #include <stdint.h>

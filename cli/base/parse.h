@@ -1,6 +1,6 @@
 /* Durations, rates and the like, as people write them. Each answers false for anything else. */
-#ifndef CLI_PARSE_H
-#define CLI_PARSE_H
+#ifndef CLI_BASE_PARSE_H
+#define CLI_BASE_PARSE_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,6 +1,6 @@
 /* What the program itself has to say: on standard error alone, each message a line in one write. */
-#ifndef CLI_SAY_H
-#define CLI_SAY_H
+#ifndef CLI_BASE_SAY_H
+#define CLI_BASE_SAY_H
 
 #include <stddef.h>
 

@@ -1,6 +1,6 @@
 /* Text that grows, and the ways in which a key is shown. Without memory the program ends. */
-#ifndef CLI_TEXT_H
-#define CLI_TEXT_H
+#ifndef CLI_BASE_TEXT_H
+#define CLI_BASE_TEXT_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -5,8 +5,8 @@
  * none was given, one for each sign of life. A run that cannot finish an answer soon says so by a
  * piece of it; who waits by nature, for room or for a key, is patient from then on.
  */
-#ifndef CLI_ASK_H
-#define CLI_ASK_H
+#ifndef CLI_CLIENT_ASK_H
+#define CLI_CLIENT_ASK_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,6 +1,6 @@
 /* The commands that talk to a `wq run --socket`: all but run and help. */
-#ifndef CLI_CLIENT_H
-#define CLI_CLIENT_H
+#ifndef CLI_CLIENT_CLIENT_H
+#define CLI_CLIENT_CLIENT_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,6 +1,6 @@
 /* What a run tells of itself, for people and for programs. */
-#ifndef CLI_SHOW_H
-#define CLI_SHOW_H
+#ifndef CLI_CLIENT_SHOW_H
+#define CLI_CLIENT_SHOW_H
 
 #include <stdbool.h>
 #include <stdint.h>

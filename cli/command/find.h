@@ -1,6 +1,6 @@
 /* Where a command is. */
-#ifndef CLI_FIND_H
-#define CLI_FIND_H
+#ifndef CLI_COMMAND_FIND_H
+#define CLI_COMMAND_FIND_H
 
 #include "cli/base/text.h"
 

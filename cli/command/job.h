@@ -7,8 +7,8 @@
  *             the shell may end before that process has left. Then they are terminated, and the
  *             key is held until they are gone
  */
-#ifndef CLI_JOB_H
-#define CLI_JOB_H
+#ifndef CLI_COMMAND_JOB_H
+#define CLI_COMMAND_JOB_H
 
 #include <sys/types.h>
 #include <wq/queue.h>

@@ -1,6 +1,6 @@
 /* One process is started: vfork(), a few system calls, execve(). */
-#ifndef CLI_LAUNCH_H
-#define CLI_LAUNCH_H
+#ifndef CLI_COMMAND_LAUNCH_H
+#define CLI_COMMAND_LAUNCH_H
 
 #include <signal.h>
 #include <stdbool.h>

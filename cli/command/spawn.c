@@ -92,8 +92,8 @@ static int execute(struct run *r, struct job *j, int out, int err)
 	    .argv = j->argv,
 	    .envp = j->envp,
 	    .fd = {r->null_fd, out, err},
-	    .mask = stop_child_mask(),
-	    .defaults = stop_child_defaults(),
+	    .mask = phases_child_mask(),
+	    .defaults = phases_child_defaults(),
 	    .nofile = r->raised ? &r->nofile : NULL,
 	};
 	int rc = 0;

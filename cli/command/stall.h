@@ -10,8 +10,8 @@
  *
  * Tries come from 10 ms to 1 s apart, and whenever a command has ended.
  */
-#ifndef CLI_STALL_H
-#define CLI_STALL_H
+#ifndef CLI_COMMAND_STALL_H
+#define CLI_COMMAND_STALL_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -11,8 +11,8 @@
  * While it is lent, Ctrl-C and Ctrl-\ end the command and count as if the run had got them; Ctrl-Z
  * stops the run, too; no progress is drawn, and no keys are read from the terminal.
  */
-#ifndef CLI_TTY_H
-#define CLI_TTY_H
+#ifndef CLI_COMMAND_TTY_H
+#define CLI_COMMAND_TTY_H
 
 #include <signal.h>
 #include <stdbool.h>

@@ -14,8 +14,8 @@
  * Parts of a key are what GNU parallel takes them for. A word that has the key, or a part of it, is
  * repeated for each key of the job.
  */
-#ifndef CLI_WORDS_H
-#define CLI_WORDS_H
+#ifndef CLI_COMMAND_WORDS_H
+#define CLI_COMMAND_WORDS_H
 
 #include "cli/base/text.h"
 #include "cli/command/job.h"

@@ -6,8 +6,8 @@
  * kept; a record beyond that is lost, which the caller reports. A file that was deleted is made
  * anew.
  */
-#ifndef CLI_APPEND_H
-#define CLI_APPEND_H
+#ifndef CLI_FILES_APPEND_H
+#define CLI_FILES_APPEND_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,6 +1,6 @@
 /* --dead FILE and --leftover FILE: keys that were not done, in a form that can be given again. */
-#ifndef CLI_KEEP_H
-#define CLI_KEEP_H
+#ifndef CLI_FILES_KEEP_H
+#define CLI_FILES_KEEP_H
 
 #include "cli/run.h"
 

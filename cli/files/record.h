@@ -10,8 +10,8 @@
  * delimiter is the run's; where it is a character of the head or of what stands before KEY, '_'
  * stands for it there.
  */
-#ifndef CLI_RECORD_H
-#define CLI_RECORD_H
+#ifndef CLI_FILES_RECORD_H
+#define CLI_FILES_RECORD_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -5,8 +5,8 @@
  * The part is locked while it is in use: nobody else writes the same file meanwhile, and one that
  * was left behind by a killed process has no lock, and is used again.
  */
-#ifndef CLI_REPLACE_H
-#define CLI_REPLACE_H
+#ifndef CLI_FILES_REPLACE_H
+#define CLI_FILES_REPLACE_H
 
 #include <stdbool.h>
 #include <stddef.h>

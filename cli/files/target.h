@@ -6,8 +6,8 @@
  * used, only if they belong to this user or to the directory's owner: as the kernel has it with
  * fs.protected_symlinks and fs.protected_regular, which may be off.
  */
-#ifndef CLI_TARGET_H
-#define CLI_TARGET_H
+#ifndef CLI_FILES_TARGET_H
+#define CLI_FILES_TARGET_H
 
 #include <errno.h>
 #include <stdbool.h>

@@ -144,7 +144,7 @@ static void end(struct run *r, struct source *s)
 		take(r, found, key, len);
 	s->ended = true;
 	loop_forget(&r->loop, &s->watch);
-	stop_ending(r);
+	phases_ending(r);
 }
 
 /* False: there is nothing to read now. */

@@ -1,6 +1,6 @@
 /* The input: a file or standard input, read as fast as the queue takes it. */
-#ifndef CLI_SOURCE_H
-#define CLI_SOURCE_H
+#ifndef CLI_INPUT_SOURCE_H
+#define CLI_INPUT_SOURCE_H
 
 #include "cli/files/record.h"
 #include "cli/run.h"

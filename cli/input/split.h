@@ -1,6 +1,6 @@
 /* Cuts a stream of bytes into keys. */
-#ifndef CLI_SPLIT_H
-#define CLI_SPLIT_H
+#ifndef CLI_INPUT_SPLIT_H
+#define CLI_INPUT_SPLIT_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -7,8 +7,8 @@
  *
  * A tag stands before each line.
  */
-#ifndef CLI_CAPTURE_H
-#define CLI_CAPTURE_H
+#ifndef CLI_OUTPUT_CAPTURE_H
+#define CLI_OUTPUT_CAPTURE_H
 
 #include <stdbool.h>
 #include <stddef.h>

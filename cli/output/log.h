@@ -1,6 +1,6 @@
 /* --log FILE: one JSON object a line for each attempt. */
-#ifndef CLI_LOG_H
-#define CLI_LOG_H
+#ifndef CLI_OUTPUT_LOG_H
+#define CLI_OUTPUT_LOG_H
 
 #include "cli/command/job.h"
 

@@ -1,6 +1,6 @@
 /* Progress on a terminal, and the summary at the end. */
-#ifndef CLI_REPORT_H
-#define CLI_REPORT_H
+#ifndef CLI_OUTPUT_REPORT_H
+#define CLI_OUTPUT_REPORT_H
 
 #include "cli/run.h"
 

@@ -1,6 +1,6 @@
 /* --results DIR: what the last attempt of each key wrote, in files. */
-#ifndef CLI_RESULTS_H
-#define CLI_RESULTS_H
+#ifndef CLI_OUTPUT_RESULTS_H
+#define CLI_OUTPUT_RESULTS_H
 
 #include "cli/command/job.h"
 

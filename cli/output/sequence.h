@@ -9,8 +9,8 @@
  * What is kept is bounded: bytes by spool.c, places by --max-queue, as no keys are taken meanwhile.
  * Commands are not held up, so the first place is always reached.
  */
-#ifndef CLI_SEQUENCE_H
-#define CLI_SEQUENCE_H
+#ifndef CLI_OUTPUT_SEQUENCE_H
+#define CLI_OUTPUT_SEQUENCE_H
 
 #include "cli/command/job.h"
 

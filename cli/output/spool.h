@@ -2,8 +2,8 @@
  * Output that waits to be written, in chunks: in memory, or in files without a name, which are
  * closed with their last chunk.
  */
-#ifndef CLI_SPOOL_H
-#define CLI_SPOOL_H
+#ifndef CLI_OUTPUT_SPOOL_H
+#define CLI_OUTPUT_SPOOL_H
 
 #include <stddef.h>
 

@@ -2,8 +2,8 @@
  * Standard output or error: what is written waits here until the reader takes it, so that a slow
  * reader holds up nothing but those who write.
  */
-#ifndef CLI_STREAM_H
-#define CLI_STREAM_H
+#ifndef CLI_OUTPUT_STREAM_H
+#define CLI_OUTPUT_STREAM_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -8,8 +8,8 @@
  *
  * Cost: a look-up is a search in a tree of at most DEAD_KEYS; with none there it is free.
  */
-#ifndef CLI_DEAD_H
-#define CLI_DEAD_H
+#ifndef CLI_QUEUE_DEAD_H
+#define CLI_QUEUE_DEAD_H
 
 #include <stdbool.h>
 #include <stddef.h>

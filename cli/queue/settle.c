@@ -142,7 +142,7 @@ static void release(struct run *r, struct job *j)
 			sequence_end(r, h->key, h->len, false);
 		control_settled(r, h->key, h->len, h->outcome);
 		if (is_dead(h))
-			stop_halt(r);
+			phases_halt(r);
 	}
 }
 

@@ -6,8 +6,8 @@
  *           that is given while its command runs is a unit of its own, behind the running one;
  *           if that one fails, both become one
  */
-#ifndef CLI_AWAIT_H
-#define CLI_AWAIT_H
+#ifndef CLI_SOCKET_AWAIT_H
+#define CLI_SOCKET_AWAIT_H
 
 #include "cli/socket/conn.h"
 

@@ -8,8 +8,8 @@
  * A connection has a bounded amount of memory, whatever the other side does: no more than one
  * order is read ahead, and an answer that is long lies in a file.
  */
-#ifndef CLI_CONN_H
-#define CLI_CONN_H
+#ifndef CLI_SOCKET_CONN_H
+#define CLI_SOCKET_CONN_H
 
 #include <sys/stat.h>
 

@@ -1,6 +1,6 @@
 /* --socket PATH: keys and orders from other processes. */
-#ifndef CLI_CONTROL_H
-#define CLI_CONTROL_H
+#ifndef CLI_SOCKET_CONTROL_H
+#define CLI_SOCKET_CONTROL_H
 
 #include "cli/run.h"
 

@@ -1,6 +1,6 @@
 /* Netstrings, in which orders and answers travel: LEN:payload, */
-#ifndef CLI_FRAME_H
-#define CLI_FRAME_H
+#ifndef CLI_SOCKET_FRAME_H
+#define CLI_SOCKET_FRAME_H
 
 #include <sys/types.h>
 #include <wq/queue.h>

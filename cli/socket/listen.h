@@ -1,6 +1,6 @@
 /* The socket of a run: for whom it is, and never two runs on one path. */
-#ifndef CLI_LISTEN_H
-#define CLI_LISTEN_H
+#ifndef CLI_SOCKET_LISTEN_H
+#define CLI_SOCKET_LISTEN_H
 
 #include <stdbool.h>
 #include <stdint.h>

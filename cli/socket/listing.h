@@ -1,6 +1,6 @@
 /* What a run tells of itself: fields "name=value", and records of fields that end with NUL. */
-#ifndef CLI_LISTING_H
-#define CLI_LISTING_H
+#ifndef CLI_SOCKET_LISTING_H
+#define CLI_SOCKET_LISTING_H
 
 #include "cli/socket/conn.h"
 

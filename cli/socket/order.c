@@ -369,13 +369,13 @@ static void until_end(struct conn *c, struct fields *f)
 
 static void drain(struct conn *c, struct fields *f)
 {
-	stop_drain(c->run);
+	phases_drain(c->run);
 	until_end(c, f);
 }
 
 static void stop(struct conn *c, struct fields *f)
 {
-	stop_begin(c->run);
+	phases_stop(c->run);
 	until_end(c, f);
 }
 

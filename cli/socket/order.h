@@ -1,6 +1,6 @@
 /* What a run does when it is told to. */
-#ifndef CLI_ORDER_H
-#define CLI_ORDER_H
+#ifndef CLI_SOCKET_ORDER_H
+#define CLI_SOCKET_ORDER_H
 
 #include "cli/socket/conn.h"
 

@@ -3,8 +3,8 @@
  * $XDG_RUNTIME_DIR/wq/NAME; without that variable for /run/user/UID/wq/NAME, if that folder is
  * ours.
  */
-#ifndef CLI_PLACE_H
-#define CLI_PLACE_H
+#ifndef CLI_SOCKET_PLACE_H
+#define CLI_SOCKET_PLACE_H
 
 #include <stdbool.h>
 
