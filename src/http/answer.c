@@ -18,17 +18,17 @@ static struct MHD_Response *with_headers(struct MHD_Response *r, const char *typ
 	return NULL;
 }
 
-struct MHD_Response *wq__response_of(struct wq__text *t, const char *type)
+struct MHD_Response *wq__response_of(struct wq__buffer *t, const char *type)
 {
 	struct MHD_Response *r = NULL;
 
 	if (!t->failed)
 		r = MHD_create_response_from_buffer(t->n, t->bytes, MHD_RESPMEM_MUST_FREE);
 	if (!r) {
-		wq__text_release(t);
+		wq__buffer_release(t);
 		return NULL;
 	}
-	*t = (struct wq__text){0};
+	*t = (struct wq__buffer){0};
 	return with_headers(r, type);
 }
 
@@ -42,11 +42,11 @@ struct MHD_Response *wq__response_static(const void *bytes, size_t n, const char
 
 struct wq__answer wq__answer_error(unsigned code, const char *what)
 {
-	struct wq__text t = {0};
+	struct wq__buffer t = {0};
 
-	wq__text_add(&t, "{\"error\":");
-	wq__text_string(&t, what, strlen(what));
-	wq__text_add(&t, "}\n");
+	wq__buffer_add(&t, "{\"error\":");
+	wq__buffer_string(&t, what, strlen(what));
+	wq__buffer_add(&t, "}\n");
 	return (
 	    struct wq__answer){.code = code, .r = wq__response_of(&t, WQ__TYPE_JSON), .once = true};
 }

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "http/text.h"
+#include "http/buffer.h"
 
 #define WQ__TYPE_TEXT "text/plain; charset=utf-8"
 #define WQ__TYPE_JSON "application/json"
@@ -20,7 +20,7 @@ struct wq__answer {
 };
 
 /* A response takes the memory of the text, also when it fails: NULL then. */
-struct MHD_Response *wq__response_of(struct wq__text *t, const char *type);
+struct MHD_Response *wq__response_of(struct wq__buffer *t, const char *type);
 /* Of bytes that outlive it. */
 struct MHD_Response *wq__response_static(const void *bytes, size_t n, const char *type);
 /* {"error":"..."} */

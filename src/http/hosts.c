@@ -7,7 +7,7 @@
 #include <strings.h>
 #include <wq/status.h>
 
-#include "http/listen.h"
+#include "http/port.h"
 
 enum { HOST_MAX = 255 };
 

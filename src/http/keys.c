@@ -176,28 +176,28 @@ static int visit(void *ctx, const char *name, wq_queue *q)
 
 /* ---- writing ---------------------------------------------------------------- */
 
-static void write_states(struct wq__text *t, unsigned state)
+static void write_states(struct wq__buffer *t, unsigned state)
 {
 	static const char *const names[] = {"queued", "running", "dirty", "waiting", "left"};
 	const char *before = "";
 
-	wq__text_add(t, ",\"state\":[");
+	wq__buffer_add(t, ",\"state\":[");
 	for (unsigned i = 0; i < sizeof names / sizeof names[0]; i++) {
 		if (state & 1u << i) {
-			wq__text_print(t, "%s\"%s\"", before, names[i]);
+			wq__buffer_print(t, "%s\"%s\"", before, names[i]);
 			before = ",";
 		}
 	}
-	wq__text_add(t, "]");
+	wq__buffer_add(t, "]");
 }
 
 /* null: there is none. */
-static void write_time(struct wq__text *t, const char *name, bool is, int64_t ns)
+static void write_time(struct wq__buffer *t, const char *name, bool is, int64_t ns)
 {
 	if (is)
-		wq__text_print(t, ",\"%s\":%" PRId64, name, ns);
+		wq__buffer_print(t, ",\"%s\":%" PRId64, name, ns);
 	else
-		wq__text_print(t, ",\"%s\":null", name);
+		wq__buffer_print(t, ",\"%s\":null", name);
 }
 
 static size_t shown_len(const struct item *it)
@@ -206,50 +206,50 @@ static size_t shown_len(const struct item *it)
 	                              : wq__utf8_cut((const unsigned char *)it->key, SHOWN_BYTES);
 }
 
-static void write_item(struct wq__text *t, const struct item *it)
+static void write_item(struct wq__buffer *t, const struct item *it)
 {
-	wq__text_add(t, "{\"key\":");
-	wq__text_string(t, it->key, shown_len(it));
-	wq__text_print(t, ",\"len\":%zu", it->len);
+	wq__buffer_add(t, "{\"key\":");
+	wq__buffer_string(t, it->key, shown_len(it));
+	wq__buffer_print(t, ",\"len\":%zu", it->len);
 	write_states(t, it->state);
 	write_time(t, "age_ns", it->state != WQ_STATE_WAITING, it->age_ns);
 	write_time(t, "due_ns", it->state & WQ_STATE_WAITING && it->due_ns != WQ_NEVER, it->due_ns);
 	write_time(t, "running_ns", it->state & WQ_STATE_RUNNING, it->running_ns);
-	wq__text_print(t, ",\"failures\":%" PRIu32 "}", it->failures);
+	wq__buffer_print(t, ",\"failures\":%" PRIu32 "}", it->failures);
 }
 
-static void write_list(struct wq__text *t, const struct walk *w, const struct heap *h)
+static void write_list(struct wq__buffer *t, const struct walk *w, const struct heap *h)
 {
-	wq__text_add(t, "{\"name\":");
-	wq__text_string(t, w->name, strlen(w->name));
-	wq__text_print(t, ",\"now_ns\":%" PRId64, w->now_ns);
-	wq__text_print(t, ",\"looked\":%" PRId64 ",\"found\":%" PRIu64, w->looked, h->found);
-	wq__text_add(t, ",\"keys\":[");
+	wq__buffer_add(t, "{\"name\":");
+	wq__buffer_string(t, w->name, strlen(w->name));
+	wq__buffer_print(t, ",\"now_ns\":%" PRId64, w->now_ns);
+	wq__buffer_print(t, ",\"looked\":%" PRId64 ",\"found\":%" PRIu64, w->looked, h->found);
+	wq__buffer_add(t, ",\"keys\":[");
 	for (unsigned i = 0; i < h->n; i++) {
 		if (i > 0)
-			wq__text_add(t, ",\n");
+			wq__buffer_add(t, ",\n");
 		write_item(t, &h->at[i]);
 	}
-	wq__text_add(t, "]}\n");
+	wq__buffer_add(t, "]}\n");
 }
 
-static int write_lists(struct walk *w, struct wq__text out[WQ__LISTS])
+static int write_lists(struct walk *w, struct wq__buffer out[WQ__LISTS])
 {
 	bool failed = false;
 
 	for (int i = 0; i < WQ__LISTS; i++) {
-		out[i] = (struct wq__text){0};
+		out[i] = (struct wq__buffer){0};
 		sort(&w->list[i]);
 		write_list(&out[i], w, &w->list[i]);
 		failed |= out[i].failed;
 	}
 	for (int i = 0; i < WQ__LISTS && failed; i++)
-		wq__text_release(&out[i]);
+		wq__buffer_release(&out[i]);
 	return failed ? WQ_ENOMEM : WQ_OK;
 }
 
 int wq__keys_take(wq_registry *r, const char *name, const struct wq__query *q,
-                  const atomic_bool *ending, struct wq__text out[WQ__LISTS], int64_t *held_ns)
+                  const atomic_bool *ending, struct wq__buffer out[WQ__LISTS], int64_t *held_ns)
 {
 	struct walk w = {.name = name, .q = q, .ending = ending};
 	/* Pages that no list reaches are never touched. */

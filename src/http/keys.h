@@ -5,8 +5,8 @@
 #include <stdatomic.h>
 #include <wq/metrics.h>
 
+#include "http/buffer.h"
 #include "http/query.h"
-#include "http/text.h"
 
 /*
  * Walks the queue once and writes every list as JSON, of at most q->limit of the keys
@@ -15,6 +15,6 @@
  * have had the queue's lock, if it took place.
  */
 int wq__keys_take(wq_registry *r, const char *name, const struct wq__query *q,
-                  const atomic_bool *ending, struct wq__text out[WQ__LISTS], int64_t *held_ns);
+                  const atomic_bool *ending, struct wq__buffer out[WQ__LISTS], int64_t *held_ns);
 
 #endif

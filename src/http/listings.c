@@ -84,7 +84,7 @@ static struct wq__listing *listing_new(struct wq__walk *w)
 
 	for (int i = 0; i < WQ__LISTS; i++) {
 		if (failed) {
-			wq__text_release(&w->text[i]);
+			wq__buffer_release(&w->text[i]);
 			continue;
 		}
 		l->bytes += w->text[i].room;

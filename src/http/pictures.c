@@ -47,11 +47,11 @@ struct wq__answer wq__pictures_metrics(struct wq__pictures *ps, wq_registry *r,
                                        enum wq_metrics_format format, int64_t now_ns)
 {
 	struct wq__picture *p = &ps->metrics[format];
-	struct wq__text t = {0};
+	struct wq__buffer t = {0};
 
 	if (is_fresh(p, now_ns))
 		return (struct wq__answer){.code = MHD_HTTP_OK, .r = p->r};
-	if (wq_metrics_write(r, format, wq__text_write, &t) != WQ_OK)
+	if (wq_metrics_write(r, format, wq__buffer_write, &t) != WQ_OK)
 		t.failed = true;
 	return replace(p, wq__response_of(&t, wq_metrics_type(format)), now_ns);
 }
@@ -73,22 +73,22 @@ static int collect(void *ctx, const char *name, wq_queue *q)
 	return wq_snapshot_take(q, &l->at[l->n++].s);
 }
 
-static void write_queues(struct wq__text *t, const struct looks *l)
+static void write_queues(struct wq__buffer *t, const struct looks *l)
 {
-	wq__text_add(t, "{\"queues\":[");
+	wq__buffer_add(t, "{\"queues\":[");
 	for (size_t i = 0; i < l->n; i++) {
 		if (i > 0)
-			wq__text_add(t, ",\n");
+			wq__buffer_add(t, ",\n");
 		/* A failure is in the text. */
-		(void)wq_snapshot_json(&l->at[i].s, l->at[i].name, wq__text_write, t);
+		(void)wq_snapshot_json(&l->at[i].s, l->at[i].name, wq__buffer_write, t);
 	}
-	wq__text_add(t, "]}\n");
+	wq__buffer_add(t, "]}\n");
 }
 
 struct wq__answer wq__pictures_queues(struct wq__pictures *ps, wq_registry *r, int64_t now_ns)
 {
 	struct wq__picture *p = &ps->queues;
-	struct wq__text t = {0};
+	struct wq__buffer t = {0};
 	struct looks l = {0};
 
 	if (is_fresh(p, now_ns))

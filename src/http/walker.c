@@ -57,7 +57,7 @@ void wq__walker_release(struct wq__walker *w)
 	sem_destroy(&w->go);
 	close(w->done_fd);
 	for (int i = 0; i < WQ__LISTS; i++)
-		wq__text_release(&w->walk.text[i]);
+		wq__buffer_release(&w->walk.text[i]);
 }
 
 void wq__walker_begin(struct wq__walker *w, const char *name, const struct wq__query *q)

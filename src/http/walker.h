@@ -7,15 +7,15 @@
 #include <stdatomic.h>
 #include <wq/metrics.h>
 
+#include "http/buffer.h"
 #include "http/query.h"
-#include "http/text.h"
 
 /* The server's between two walks, the thread's during one. */
 struct wq__walk {
 	char name[WQ__NAME_MAX + 1];
 	struct wq__query q;
 	/* What came of it, as from wq__keys_take(). */
-	struct wq__text text[WQ__LISTS];
+	struct wq__buffer text[WQ__LISTS];
 	int64_t held_ns;
 	int rc;
 };

@@ -71,7 +71,7 @@ struct wq_pool {
 void wq__pool_changed(wq_pool *p);
 void wq__pool_reap(wq_pool *p);
 
-/* stop.c */
+/* ending.c */
 void wq__pool_release_stoppers(wq_pool *p); /* the lock is held */
 int wq__pool_watch_clock(wq_pool *p);
 void wq__pool_clock_changed(struct wq__pool_link *link);

@@ -9,7 +9,7 @@
  * key that is added becomes a reference due now, so adds stay short; all other
  * calls that have to know what is due move the rest first, in several holds.
  */
-#include "queue/ask.h"
+#include "queue/limit_ask.h"
 
 /* References moved in one hold of the lock; tests make a few of them a burst. */
 #ifndef WQ__PROMOTE_MAX

@@ -13,7 +13,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "queue/ask.h"
+#include "queue/limit_ask.h"
 
 enum { TRIM = 2 }; /* looked at whenever one is remembered: faster than they come */
 

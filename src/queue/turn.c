@@ -2,7 +2,7 @@
  * The ends of a hold that are more than done: retry, once more later, give up;
  * and a worker's turn, which is such an end and the next Get under one lock.
  */
-#include "queue/ask.h"
+#include "queue/limit_ask.h"
 #include "queue/queue.h"
 
 /* The hold ends; a cancelled one says so, unless the key comes back by a later add. */

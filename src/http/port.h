@@ -1,6 +1,6 @@
 /* The socket that the server listens on. */
-#ifndef WQ_HTTP_LISTEN_H
-#define WQ_HTTP_LISTEN_H
+#ifndef WQ_HTTP_PORT_H
+#define WQ_HTTP_PORT_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -2,8 +2,8 @@
  * Questions to the limiter, for which the answer is stored or undone. Inline,
  * because every limited add asks one.
  */
-#ifndef WQ_QUEUE_ASK_H
-#define WQ_QUEUE_ASK_H
+#ifndef WQ_QUEUE_LIMIT_ASK_H
+#define WQ_QUEUE_LIMIT_ASK_H
 
 #include "queue/memory.h"
 

@@ -3,7 +3,7 @@
  * start fails for want of a descriptor.
  */
 #define _GNU_SOURCE
-#include "http/listen.h"
+#include "http/port.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

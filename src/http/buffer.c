@@ -1,5 +1,5 @@
 /* Text that grows by doubling. */
-#include "http/text.h"
+#include "http/buffer.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -9,9 +9,9 @@
 
 #include "base/utf8.h"
 
-int wq__text_write(void *ctx, const char *bytes, size_t n)
+int wq__buffer_write(void *ctx, const char *bytes, size_t n)
 {
-	struct wq__text *t = ctx;
+	struct wq__buffer *t = ctx;
 
 	if (t->failed)
 		return WQ_ENOMEM;
@@ -32,12 +32,12 @@ int wq__text_write(void *ctx, const char *bytes, size_t n)
 	return WQ_OK;
 }
 
-void wq__text_add(struct wq__text *t, const char *s)
+void wq__buffer_add(struct wq__buffer *t, const char *s)
 {
-	wq__text_write(t, s, strlen(s));
+	wq__buffer_write(t, s, strlen(s));
 }
 
-void wq__text_print(struct wq__text *t, const char *format, ...)
+void wq__buffer_print(struct wq__buffer *t, const char *format, ...)
 {
 	char line[128];
 	va_list args;
@@ -46,33 +46,33 @@ void wq__text_print(struct wq__text *t, const char *format, ...)
 	va_start(args, format);
 	n = vsnprintf(line, sizeof line, format, args);
 	va_end(args);
-	wq__text_write(t, line, (size_t)n);
+	wq__buffer_write(t, line, (size_t)n);
 }
 
-void wq__text_string(struct wq__text *t, const void *bytes, size_t n)
+void wq__buffer_string(struct wq__buffer *t, const void *bytes, size_t n)
 {
 	const unsigned char *p = bytes;
 
-	wq__text_add(t, "\"");
+	wq__buffer_add(t, "\"");
 	while (n > 0) {
 		size_t len = wq__utf8(p, n);
 
 		if (len == 0) {
-			wq__text_add(t, "\\ufffd");
+			wq__buffer_add(t, "\\ufffd");
 			len = 1;
 		} else if (*p < 0x20 || *p == '"' || *p == '\\' || *p == 0x7f) {
-			wq__text_print(t, "\\u%04x", *p);
+			wq__buffer_print(t, "\\u%04x", *p);
 		} else {
-			wq__text_write(t, (const char *)p, len);
+			wq__buffer_write(t, (const char *)p, len);
 		}
 		p += len;
 		n -= len;
 	}
-	wq__text_add(t, "\"");
+	wq__buffer_add(t, "\"");
 }
 
-void wq__text_release(struct wq__text *t)
+void wq__buffer_release(struct wq__buffer *t)
 {
 	free(t->bytes);
-	*t = (struct wq__text){0};
+	*t = (struct wq__buffer){0};
 }
