@@ -19,8 +19,7 @@
 struct target {
 	int dir;    /* O_PATH; -1: none */
 	char *name; /* without a slash */
-	bool
-	    magic; /* a link in /proc, like /dev/stdout: it has no other name, and is opened as is */
+	bool magic; /* a link in /proc, like /dev/stdout: no other name; is opened as is */
 	bool slash; /* the path ends with a slash: only a directory is meant */
 };
 

@@ -21,8 +21,8 @@ struct capture {
 	struct watch watch; /* our end of the pipe */
 	struct loop *loop;
 	struct stream *to;
-	struct text
-	    text; /* grouped: what there is, or what is not in the file yet; by lines: the line so far */
+	/* Grouped: what there is, or what is not in the file yet; by lines: the line so far. */
+	struct text text;
 	struct text tag;
 	bool lines;
 	bool inside; /* of a line: no tag is due */

@@ -36,7 +36,7 @@ void wq__unmap(void *p, size_t size)
 
 void wq__unmap_pages(void *p, size_t size)
 {
-	/* With larger pages than ours the kernel would round the size up, and clear what follows. */
+	/* Were its pages larger, the kernel would round the size up, and clear what follows. */
 	if (size % (size_t)sysconf(_SC_PAGESIZE) != 0)
 		return;
 	/* Refused for memory that is locked: it stays then, and is used again all the same. */

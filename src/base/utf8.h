@@ -4,7 +4,10 @@
 
 #include <stddef.h>
 
-/* How many bytes of a well-formed character stand at p, of n; 0: none. Shortest forms only, no surrogates. */
+/*
+ * How many bytes of a well-formed character stand at p, of n; 0: none. Shortest forms only, no
+ * surrogates.
+ */
 static inline size_t wq__utf8(const unsigned char *p, size_t n)
 {
 	size_t more = p[0] < 0x80 ? 0 : p[0] < 0xe0 ? 1 : p[0] < 0xf0 ? 2 : 3;
@@ -20,7 +23,7 @@ static inline size_t wq__utf8(const unsigned char *p, size_t n)
 	return more + 1;
 }
 
-/* How many of the first n bytes of a longer text to show: without a character that is cut in two. */
+/* How many of the first n bytes of a longer text to show: no character is cut in two. */
 static inline size_t wq__utf8_cut(const unsigned char *p, size_t n)
 {
 	for (size_t back = 1; back <= 3 && back <= n; back++) {

@@ -14,7 +14,7 @@
 
 enum { WHOLE = 1000, WORD_MAX = 63 };
 
-/* A token or what stands in quotes. Longer ones than we know are cut off: they are others' anyway. */
+/* A token or what stands in quotes. One longer than any that we know is cut off: no matter. */
 struct word {
 	char bytes[WORD_MAX + 1];
 	size_t n;

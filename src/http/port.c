@@ -61,7 +61,7 @@ static int bound(int fd, const union address *a, socklen_t len)
 {
 	int on = 1;
 
-	/* A port whose old connections linger may be had at once; one that is listened on may not. */
+	/* A port with old connections that linger may be had; one that is listened on may not. */
 	if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) != 0)
 		return -1;
 	if (a->any.sa_family == AF_INET6 &&

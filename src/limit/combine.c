@@ -122,7 +122,7 @@ wq_limiter *wq_limiter_custom(const wq_limiter_functions *f)
 	if (!f)
 		return wq__limiter_error(WQ_EINVAL);
 	l = f->when && f->forget && f->failures ? wq__limiter_new(&wq__default_allocator, &custom)
-	                                            : wq__limiter_error(WQ_EINVAL);
+	                                        : wq__limiter_error(WQ_EINVAL);
 	/* What was handed over is ours even if there is no limiter to own it. */
 	if (l->status < 0 && f->free)
 		f->free(f->ctx);

@@ -84,11 +84,13 @@ void wq__json_snapshot(struct wq__json *j, const wq_snapshot *s, const char *nam
 		const char *name;
 		uint64_t value;
 	} counts[] = {
-	    {"queued", s->queued},     {"running", s->running},   {"dirty", s->dirty},
-	    {"waiting", s->waiting},   {"left", s->left},         {"remembered", s->remembered},
-	    {"adds", s->adds},         {"retries", s->retries},   {"merged", s->merged},
-	    {"refused", s->refused},   {"marked", s->marked},
-	    {"dead", s->dead},         {"stale", s->stale},       {"slow_handlers", s->slow_handlers},
+	    {"queued", s->queued},   {"running", s->running},
+	    {"dirty", s->dirty},     {"waiting", s->waiting},
+	    {"left", s->left},       {"remembered", s->remembered},
+	    {"adds", s->adds},       {"retries", s->retries},
+	    {"merged", s->merged},   {"refused", s->refused},
+	    {"marked", s->marked},   {"dead", s->dead},
+	    {"stale", s->stale},     {"slow_handlers", s->slow_handlers},
 	    {"dropped", s->dropped},
 	};
 

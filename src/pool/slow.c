@@ -65,14 +65,15 @@ void wq__slow_end(struct wq__worker *w)
 	wq__lock_release(&w->lock);
 	if (over)
 		report(w->pool, &(wq_slow_handler){.key = w->key,
-		                               .len = w->item.len,
-		                               .attempts = w->item.attempts,
-		                               .worker = w->number,
-		                               .running_ns = took});
+		                                   .len = w->item.len,
+		                                   .attempts = w->item.attempts,
+		                                   .worker = w->number,
+		                                   .running_ns = took});
 }
 
 /* Copies what is to be reported of the worker; false: nothing, but *next may be earlier. */
-static bool examine(wq_pool *p, struct wq__worker *w, int64_t now, int64_t *next, wq_slow_handler *out)
+static bool examine(wq_pool *p, struct wq__worker *w, int64_t now, int64_t *next,
+                    wq_slow_handler *out)
 {
 	bool over = false;
 
@@ -88,10 +89,10 @@ static bool examine(wq_pool *p, struct wq__worker *w, int64_t now, int64_t *next
 		w->reported = true;
 		memcpy(p->key, w->key, w->item.len + 1);
 		*out = (wq_slow_handler){.key = p->key,
-		                     .len = w->item.len,
-		                     .attempts = w->item.attempts,
-		                     .worker = w->number,
-		                     .running_ns = now - w->started_ns};
+		                         .len = w->item.len,
+		                         .attempts = w->item.attempts,
+		                         .worker = w->number,
+		                         .running_ns = now - w->started_ns};
 	}
 	wq__lock_release(&w->lock);
 	return over;

@@ -110,7 +110,7 @@ static wq__cold int amid_burst(struct wq__memory *m, const struct wq__entry *e, 
 
 	if (due && !m->order.touch)
 		return WQ_MERGED;
-	/* Reminders that merge with their keys may make room, for one that is only remembered, too. */
+	/* Reminders that merge with their keys may make room, also for one only remembered. */
 	if (!due && ((e && !wq__entry_absent(e)) || !wq__full(m)))
 		return WQ_OK;
 	wq__promote_all(m);
@@ -292,7 +292,7 @@ static int check_key(const wq_key *k)
 	return k->len > WQ_KEY_MAX ? WQ_ETOOLONG : WQ_OK;
 }
 
-/* How many of the next keys go into one hold of the lock: at most so many keys, and so many bytes. */
+/* How many of the next keys go into one hold of the lock: bounded in keys and in bytes. */
 static size_t batch_of(const wq_key *keys, size_t n)
 {
 	size_t bytes = 0, i = 0;
@@ -327,7 +327,7 @@ static int add_batch(struct wq__memory *m, const wq_key *keys, size_t n, const u
 		const wq_key *k = &keys[i];
 		int rc = check_key(k);
 
-		/* Ask for the memory of the next few look-ups at once, instead of one after another. */
+		/* Ask for the memory of the next few look-ups at once, not one by one. */
 		if (i % AHEAD == 0)
 			for (size_t j = i; j < n && j < i + AHEAD; j++)
 				wq__table_prefetch(&m->table, hash[j]);

@@ -17,13 +17,13 @@ enum {
 #endif
 	FETCH_AHEAD = 8, /* records whose memory is asked for */
 	/*
-	 * With so many keys in line, an add in so many gives its CPU to whoever else wants it. Gets and
-	 * dones of a key take longer than its add: with more threads than CPUs, of which all get the
-	 * same time, the line would grow until it is in no cache any more.
+	 * With so many keys in line, an add in so many gives its CPU to whoever else wants it.
+	 * Gets and dones of a key take longer than its add: with more threads than CPUs, of which
+	 * all get the same time, the line would grow until it is in no cache any more.
 	 */
 	DEEP = 4096,
 	YIELD_PACE = 64,
-	UNKNOWN = -1,    /* a time that was not asked for yet */
+	UNKNOWN = -1, /* a time that was not asked for yet */
 };
 
 static const unsigned no_len = 0xffu & ~(unsigned)WQ__LEN_HIGH;

@@ -17,18 +17,16 @@ static int take_many(struct wq__memory *m, wq_item *items, size_t max)
 }
 
 /* Asks for the table's memory for the next few items at once, instead of one after another. */
-static inline __attribute__((always_inline)) void prefetch_slots(const struct wq__memory *m,
-                                                                 const wq_item *items,
-                                                                 size_t from,
-                                                                 size_t n)
+static inline __attribute__((always_inline)) void
+prefetch_slots(const struct wq__memory *m, const wq_item *items, size_t from, size_t n)
 {
 	for (size_t i = from; i < n && i < from + AHEAD; i++)
 		wq__table_prefetch(&m->table, (uint32_t)(items[i].slot >> 32));
 }
 
 /* How many are done; *first_error is set by the first that is not. */
-static int done_some(struct wq__memory *m, const wq_item *items, size_t n,
-                     int *outcomes, int *first_error)
+static int done_some(struct wq__memory *m, const wq_item *items, size_t n, int *outcomes,
+                     int *first_error)
 {
 	int done = 0;
 
@@ -51,8 +49,7 @@ static int done_some(struct wq__memory *m, const wq_item *items, size_t n,
 	return done;
 }
 
-static int get_some(struct wq__memory *m, wq_item *items, size_t max,
-                    int64_t deadline_ns)
+static int get_some(struct wq__memory *m, wq_item *items, size_t max, int64_t deadline_ns)
 {
 	int rc = wq__ready_now(m) ? WQ_OK : wq__await_ready(m, deadline_ns, NULL, 0);
 
@@ -95,8 +92,7 @@ static size_t lane_done_some(struct wq__memory *m, struct wq__lane *l, const wq_
 }
 
 /* What is in the lane's line, at most max; the back lock is held. */
-static size_t lane_take_some(struct wq__memory *m, struct wq__lane *l, wq_item *items,
-                             size_t max)
+static size_t lane_take_some(struct wq__memory *m, struct wq__lane *l, wq_item *items, size_t max)
 {
 	size_t i = 0;
 
@@ -112,8 +108,7 @@ static size_t lane_take_some(struct wq__memory *m, struct wq__lane *l, wq_item *
 }
 
 /* The queue is whole, and let go of. */
-static int get_many_whole(struct wq__memory *m, wq_item *items, size_t max,
-                          int64_t deadline_ns)
+static int get_many_whole(struct wq__memory *m, wq_item *items, size_t max, int64_t deadline_ns)
 {
 	wq__keep_time(m);
 
@@ -131,8 +126,8 @@ static bool more_behind(const struct wq__memory *m, struct wq__lane *l)
 }
 
 /* The back lock is held, and let go of. Takes what is in line; waits if there is nothing. */
-static int get_many_laned(struct wq__memory *m, struct wq__lane *l, wq_item *items,
-                          size_t max, int64_t deadline_ns)
+static int get_many_laned(struct wq__memory *m, struct wq__lane *l, wq_item *items, size_t max,
+                          int64_t deadline_ns)
 {
 	size_t n = lane_take_some(m, l, items, max);
 	bool whole = false;
@@ -148,8 +143,7 @@ static int get_many_laned(struct wq__memory *m, struct wq__lane *l, wq_item *ite
 	}
 	wq__lane_give_up(m, l, whole);
 
-	int rc = get_many_whole(m, &items[n], max - n,
-	                        n > 0 ? WQ_NOWAIT : deadline_ns);
+	int rc = get_many_whole(m, &items[n], max - n, n > 0 ? WQ_NOWAIT : deadline_ns);
 
 	return n > 0 ? (int)n + (rc > 0 ? rc : 0) : rc;
 }
@@ -187,15 +181,14 @@ int wq__mem_done_many(void *state, const wq_item *items, size_t n, int *outcomes
 	}
 	wq__keep_time(m);
 
-	int done = done_some(m, &items[first], n - first,
-	                     outcomes ? outcomes + first : NULL, &error);
+	int done =
+	    done_some(m, &items[first], n - first, outcomes ? outcomes + first : NULL, &error);
 
 	leave(m, false);
 	return (int)first + done;
 }
 
-int wq__mem_next_many(void *state, wq_item *items, size_t n, size_t max,
-                      int64_t deadline_ns)
+int wq__mem_next_many(void *state, wq_item *items, size_t n, size_t max, int64_t deadline_ns)
 {
 	struct wq__memory *m = state;
 	struct wq__lane *l = atomic_load_explicit(&m->lane, memory_order_acquire);

@@ -50,8 +50,8 @@ static void meter_free(struct wq__memory *m)
 }
 
 /*
- * A plain queue, without hooks of the user's own: one that calls its queue finds the lock held and is
- * stopped, but two locks may let it in. The tests' own clocks and allocators do no such thing.
+ * A plain queue, without hooks of the user's own: one that calls its queue finds the lock held and
+ * is stopped, but two locks may let it in. The tests' own clocks and allocators do no such thing.
  */
 static bool may_have_lane(const struct wq__memory *m)
 {

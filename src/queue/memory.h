@@ -154,7 +154,7 @@ struct wq__memory { /* NOLINT(clang-analyzer-optin.performance.Padding): lines a
 	uint32_t memo_first, memo_last; /* L: keys that are only remembered, ids */
 	uint32_t nmemo;                 /* L */
 	uint64_t ndead;                 /* L: keys that had their last attempt */
-	uint64_t ndropped;             /* L: keys that were given up by verdict */
+	uint64_t ndropped;              /* L: keys that were given up by verdict */
 	int fd_poll, fd_event, fd_timer; /* L: -1 until asked for */
 	bool fd_readable;                /* L */
 
@@ -276,13 +276,11 @@ int wq__done_well(struct wq__memory *m, const wq_item *item);
 void wq__take(struct wq__memory *m, wq_item *item);
 bool wq__ready_now(struct wq__memory *m);
 int wq__mem_get(void *state, wq_item *item, int64_t deadline_ns);
-int wq__mem_get_many(void *state, wq_item *items, size_t max,
-                     int64_t deadline_ns);
+int wq__mem_get_many(void *state, wq_item *items, size_t max, int64_t deadline_ns);
 int wq__mem_done(void *state, const wq_item *item);
 int wq__mem_done_many(void *state, const wq_item *items, size_t n, int *outcomes);
 int wq__mem_next(void *state, wq_item *item, int64_t deadline_ns);
-int wq__mem_next_many(void *state, wq_item *items, size_t n, size_t max,
-                      int64_t deadline_ns);
+int wq__mem_next_many(void *state, wq_item *items, size_t n, size_t max, int64_t deadline_ns);
 int wq__mem_requeue(void *state, const wq_item *item, enum wq_where where);
 int wq__mem_extend(void *state, const wq_item *item, int64_t span_ns);
 int wq__mem_lost(void *state, const wq_item *item);
@@ -339,7 +337,7 @@ static inline struct wq__lane *wq__lane_of(const struct wq__memory *m)
 static wq__forced void wq__whole_lock_alone(struct wq__memory *m)
 {
 	wq__lock_acquire(&m->lock);
-	/* Another one may have made it meanwhile; being crowded says nothing, as that count wraps. */
+	/* Another may have made it meanwhile; being crowded says nothing: that count wraps. */
 	if (wq__unlikely(m->flags & WQ__LANED && !WQ__BUG(LANE_MISSED)) ||
 	    (wq__unlikely(wq__lock_is_crowded(&m->lock)) && m->flags & WQ__LANES)) {
 		wq__lock_back_out(&m->lock);

@@ -55,7 +55,8 @@ static int check_name(const wq_options *o)
 {
 	if (!o->name)
 		return o->registry || o->provider
-		           ? wq__fail(WQ_EINVAL, "a queue with a registry or a provider needs a name")
+		           ? wq__fail(WQ_EINVAL,
+		                      "a queue with a registry or a provider needs a name")
 		           : WQ_OK;
 	if (strnlen(o->name, NAME_MAX_BYTES + 1) > NAME_MAX_BYTES)
 		return wq__fail(WQ_EINVAL, "the name is longer than %d bytes", NAME_MAX_BYTES);
@@ -129,7 +130,8 @@ static wq_engine complete(const wq_engine *given)
 	for (size_t i = 0; i < n; i++) {
 		void (*function)(void);
 
-		memcpy(&function, (const char *)&given->open + i * sizeof function, sizeof function);
+		memcpy(&function, (const char *)&given->open + i * sizeof function,
+		       sizeof function);
 		if (function)
 			memcpy((char *)&all.open + i * sizeof function, &function, sizeof function);
 	}
@@ -307,7 +309,7 @@ int wq_add_with(wq_queue *q, const void *key, size_t len, const wq_add_options *
 	return q->engine.add_with(q->state, key, len, options);
 }
 
-/* With any delay it counts as a retry, which an add does not: no way around the engine's add_with. */
+/* With any delay it counts as a retry, unlike an add: no way around the engine's add_with. */
 int wq_add_after(wq_queue *q, const void *key, size_t len, int64_t delay_ns)
 {
 	wq_add_options o = {.after_ns = delay_ns};
@@ -489,8 +491,8 @@ int wq_next_until(wq_queue *q, wq_item *item, int64_t deadline_ns)
 
 int wq_next_many_until(wq_queue *q, wq_item *items, size_t n, size_t max, int64_t deadline_ns)
 {
-	if (!q || max == 0 || n > max || !items_ok(items, max) ||
-	    deadline_ns < WQ_NOWAIT || !all_ok(items, n))
+	if (!q || max == 0 || n > max || !items_ok(items, max) || deadline_ns < WQ_NOWAIT ||
+	    !all_ok(items, n))
 		return WQ_EINVAL;
 	return q->engine.next_many(q->state, items, n, max, deadline_ns);
 }
@@ -559,8 +561,8 @@ int wq__settle_next(wq_queue *q, wq_item *item, wq_turn *t)
 	return settle(q, item, t);
 }
 
-int wq_settle_next_until(wq_queue *q, wq_item *item, wq_verdict verdict,
-                         int64_t deadline_ns, int *settled)
+int wq_settle_next_until(wq_queue *q, wq_item *item, wq_verdict verdict, int64_t deadline_ns,
+                         int *settled)
 {
 	wq_turn t = {.steps = WQ_TURN_SETTLE | WQ_TURN_GET,
 	             .verdict = verdict,
@@ -594,8 +596,7 @@ int wq_forget_item(wq_queue *q, const wq_item *item)
 
 int64_t wq_failures_item(wq_queue *q, const wq_item *item)
 {
-	return q && item && item_ok(item) ? q->engine.failures(q->state, item, NULL, 0)
-	                                  : WQ_EINVAL;
+	return q && item && item_ok(item) ? q->engine.failures(q->state, item, NULL, 0) : WQ_EINVAL;
 }
 
 int wq_extend(wq_queue *q, const wq_item *item, int64_t span_ns)
@@ -654,7 +655,8 @@ int wq_shutting_down(wq_queue *q)
 	return q ? q->engine.shutting_down(q->state) : WQ_EINVAL;
 }
 
-int wq_drain_until(wq_queue *q, int64_t deadline_ns, const wq_drain_options *options, wq_report *report)
+int wq_drain_until(wq_queue *q, int64_t deadline_ns, const wq_drain_options *options,
+                   wq_report *report)
 {
 	if (!q || deadline_ns < 0)
 		return WQ_EINVAL;

@@ -27,9 +27,9 @@ struct wq_queue {
 	bool within;                                         /* I: adds may give within_ns */
 	wq__lock lock;                                       /* held before a pool's */
 	struct wq__pool_link *pools;                         /* L */
-	_Atomic uint32_t npools;     /* A: how many they are; changed under the lock */
-	wq_registry *registry;       /* I: NULL: none */
-	struct wq__listing listing;  /* the registry's */
+	_Atomic uint32_t npools;        /* A: how many they are; changed under the lock */
+	wq_registry *registry;          /* I: NULL: none */
+	struct wq__listing listing;     /* the registry's */
 	_Atomic uint64_t slow_handlers; /* A, relaxed: handlers of its pools */
 };
 

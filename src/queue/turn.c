@@ -31,8 +31,10 @@ static void mark(struct wq__memory *m, struct wq__entry *e, int64_t now)
 static int end_later(struct wq__memory *m, const wq_item *item, struct wq__entry *e, int64_t now,
                      int64_t due_ns, const struct wq__ask *ask)
 {
-	struct wq__later later = {
-	    .now_ns = now, .due_ns = due_ns, .policy = WQ_MIN, .retry = ask != NULL};
+	struct wq__later later = {.now_ns = now,
+	                          .due_ns = due_ns,
+	                          .policy = WQ_MIN,
+	                          .retry = ask != NULL};
 	int rc = WQ_MARKED;
 
 	if (e->bits & WQ_STATE_DIRTY)
@@ -186,7 +188,8 @@ static int get(struct wq__memory *m, wq_item *item, const wq_turn *t)
 static bool settle_in_lane(struct wq__memory *m, struct wq__lane *l, const wq_item *item,
                            wq_turn *t)
 {
-	if (!(t->steps & WQ_TURN_SETTLE) || t->verdict.kind != WQ_VERDICT_DONE || !wq__lane_done(m, l, item))
+	if (!(t->steps & WQ_TURN_SETTLE) || t->verdict.kind != WQ_VERDICT_DONE ||
+	    !wq__lane_done(m, l, item))
 		return false;
 	t->settled = WQ_OK;
 	if (t->on_settled)

@@ -92,8 +92,10 @@ struct wq__waiter *wq__pick_slow(struct wq__memory *m)
 	struct wq__waiter *w = first(m);
 	uint32_t ready = wq__about_ready(m), width = m->width;
 	uint32_t keys = ready < width ? ready : width;
-	/* Somebody has to sleep until the next due time. */
-	/* A Get that counts itself while it polls makes the queue whole before it is none any more. */
+	/*
+	 * Somebody has to sleep until the next due time. A Get that counts itself while it polls
+	 * makes the queue whole before it is none any more.
+	 */
 	uint32_t inflight = atomic_load_explicit(&m->inflight, memory_order_relaxed);
 	bool leaderless = comes_due(m) && !m->leader && inflight == 0 && !WQ__BUG(LEADER_LOST);
 

@@ -157,7 +157,7 @@ int wq_delayqueue_offer(wq_delayqueue *dq, void *value, int64_t expiry_ns)
 
 	if (!dq->closed)
 		rc = wq_heap_add(dq->heap, expiry_ns, value, NULL);
-	/* A new head, or the first value: the leader has to look again; if there is none, somebody. */
+	/* A new head, or the first value: the leader looks again; if there is none, somebody. */
 	if (rc == WQ_OK && (expiry_ns < before || !dq->leader) && !WQ__BUG(OFFER_NO_WAKE))
 		w = rouse(dq, dq->leader ? dq->leader : dq->takers);
 	wq__lock_release(&dq->lock);
