@@ -43,7 +43,7 @@
 #include "queue/entry.h"
 #include "queue/lane.h"
 #include "queue/meter.h"
-#include "time/agenda.h"
+#include "time/timing_wheel.h"
 
 enum {
 	/* Calls on many keys let go of each lock at least this often. */

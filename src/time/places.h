@@ -29,7 +29,7 @@
 
 #include "base/compiler.h"
 #include "base/slab.h"
-#include "time/agenda.h"
+#include "time/timing_wheel.h"
 
 enum { WQ__SHELF = 512 }; /* places in a segment */
 

@@ -12,8 +12,8 @@
 
 #include "base/alloc.h"
 #include "base/compiler.h"
-#include "time/agenda.h"
 #include "time/places.h"
+#include "time/timing_wheel.h"
 
 enum {
 	TICK_SHIFT = 18,

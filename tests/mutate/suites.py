@@ -13,7 +13,7 @@ SUITES = {
                    "^model|limiter_model|wheel_model"],
     "src/base/sync*": ["unit_(sync|lock|inside|yields)", "behaviour_(get|wait|drain|timer|pool|clock|fd)",
                        "tso|stress_(meet|timeout|pingpong|mix)"],
-    "src/time/*": ["unit_(agenda|sort|ticks|wheel)|behaviour_(heap|wheel|timer|delayqueue|clock)|wheel_",
+    "src/time/*": ["unit_(timing_wheel|sort|ticks|wheel)|behaviour_(heap|wheel|timer|delayqueue|clock)|wheel_",
                    "behaviour_(delay|burst|policy|within|day|cancel)|fault_oom$", "^model", "^sim(?!_pairs)"],
     "src/limit/*": ["behaviour_(limit|bearer|retry|vectors)|limiter_model|fault_oom_limiter", "^model$",
                     "stress_limiter"],

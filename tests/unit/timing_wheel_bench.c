@@ -1,4 +1,4 @@
-#include "agenda_bench.h"
+#include "timing_wheel_bench.h"
 
 void bench_open(struct bench *b, int64_t now_ns, uint32_t tick_shift, uint32_t slot_bits)
 {

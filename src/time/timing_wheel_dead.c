@@ -1,11 +1,11 @@
 /*
  * References that have died: the search for the first that lives, and sweeping. See
- * wq__agenda_first() and wq__agenda_sweep() in agenda.h.
+ * wq__agenda_first() and wq__agenda_sweep() in timing_wheel.h.
  */
 #include <assert.h>
 #include <string.h>
 
-#include "time/agenda_inside.h"
+#include "time/timing_wheel_inside.h"
 
 enum {
 	SWEEP_CHUNKS = 16,    /* looked at by one step of a sweep */

@@ -7,7 +7,7 @@
 
 #include "../support/support.h"
 
-#include "time/agenda.h"
+#include "time/timing_wheel.h"
 
 struct want {
 	int64_t due_ns;

@@ -1,5 +1,5 @@
 /* The agenda: every tick and size, every budget, inserts in the middle of an opening. */
-#include "agenda_bench.h"
+#include "timing_wheel_bench.h"
 
 static uint64_t seed;
 

@@ -1,5 +1,5 @@
 /* The agenda: dead references are swept, and what it asks of the allocator. */
-#include "agenda_bench.h"
+#include "timing_wheel_bench.h"
 
 static uint64_t seed;
 
@@ -11,7 +11,7 @@ static void no_memory_from_now_on(struct bench *b)
 
 /* ---- dead references ---------------------------------------------------------------- */
 
-/* See agenda_dead.c: so many dead ones are left alone, and a round of a sweep takes a while. */
+/* See timing_wheel_dead.c: so many dead ones are left alone, and a round of a sweep takes a while. */
 enum { OVER_MAX = 512 };
 
 enum spread { ONE_BUCKET, ONE_NANOSECOND, SECONDS, ALL_LEVELS, PAST, SPREADS };

@@ -1,11 +1,11 @@
-/* See agenda.h. */
-#include "time/agenda.h"
+/* See timing_wheel.h. */
+#include "time/timing_wheel.h"
 
 #include <assert.h>
 #include <string.h>
 
 #include "base/compiler.h"
-#include "time/agenda_inside.h"
+#include "time/timing_wheel_inside.h"
 
 enum {
 	FEW = 32,          /* a bucket with so many goes to the heap instead of to lower levels */

@@ -1,9 +1,9 @@
-/* What agenda.c and agenda_dead.c share of the agenda's buckets and its heap. */
+/* What timing_wheel.c and timing_wheel_dead.c share of the agenda's buckets and its heap. */
 #ifndef WQ_TIME_AGENDA_INSIDE_H
 #define WQ_TIME_AGENDA_INSIDE_H
 
 #include "base/compiler.h"
-#include "time/agenda.h"
+#include "time/timing_wheel.h"
 
 /* The bucket that comes first; false: all are empty. */
 static inline bool wq__first_bucket(const wq__agenda *a, uint32_t *l, uint32_t *slot)
