@@ -1,5 +1,5 @@
 /*
- * Keys that wait for their time. Their slots stand in the agenda; one that is
+ * Keys that wait for their time. Their slots stand in the timing wheel; one that is
  * popped counts only if the table still holds it, waiting, with that due time:
  * whoever moves or cancels a key just lets the old reference die.
  *
@@ -16,10 +16,10 @@
 #define WQ__PROMOTE_MAX 1000
 #endif
 
-/* The agenda has changed: when is the next one due, and who has to know? */
+/* The timing wheel has changed: when is the next one due, and who has to know? */
 static void look_ahead(struct wq__memory *m)
 {
-	int64_t next = wq__agenda_next(&m->agenda);
+	int64_t next = wq__tw_next(&m->tw);
 
 	if (next == m->next_due_ns)
 		return;
@@ -106,7 +106,7 @@ static bool begin_wait(struct wq__memory *m, struct wq__entry *e, uint64_t slot,
 {
 	wq__ref ref = {.due_ns = due_ns, .what = slot};
 
-	if (due_ns != WQ_NEVER && wq__agenda_insert(&m->agenda, now, ref) < 0)
+	if (due_ns != WQ_NEVER && wq__tw_insert(&m->tw, now, ref) < 0)
 		return false;
 	if (wq__unlikely(m->flags & WQ__WITHIN))
 		lift_old_bound(m, e);
@@ -146,7 +146,7 @@ void wq__unwait(struct wq__memory *m, struct wq__entry *e)
 	count_off(m, e);
 	wq__entry_set_state(e, wq__entry_state(e) & ~(unsigned)WQ_STATE_WAITING);
 	if (e->added_ns != WQ_NEVER) {
-		wq__agenda_died(&m->agenda, keep, m);
+		wq__tw_died(&m->tw, keep, m);
 		look_ahead(m);
 	}
 }
@@ -165,7 +165,7 @@ int wq__rewait(struct wq__memory *m, struct wq__entry *e, uint64_t slot, int64_t
 	if (old == WQ_NEVER)
 		count_never(m, -1);
 	else
-		wq__agenda_died(&m->agenda, keep, m);
+		wq__tw_died(&m->tw, keep, m);
 	look_ahead(m);
 	return WQ_MOVED;
 }
@@ -251,12 +251,12 @@ static void come_due(struct wq__memory *m, wq__ref ref, int64_t now)
  * them at once, instead of waiting for one after another.
  */
 static size_t pop_some(struct wq__memory *m, int64_t until, size_t *budget, wq__ref *some,
-                       enum wq__agenda_pop *pop)
+                       enum wq__tw_pop *pop)
 {
 	size_t n = 0;
 
-	while (n < WQ__AGENDA_AHEAD &&
-	       (*pop = wq__agenda_pop(&m->agenda, until, budget, &some[n])) == WQ__AGENDA_POPPED) {
+	while (n < WQ__TW_AHEAD &&
+	       (*pop = wq__tw_pop(&m->tw, until, budget, &some[n])) == WQ__TW_POPPED) {
 		wq__table_prefetch(&m->table, (uint32_t)(some[n].what >> 32));
 		wq__prefetch(wq__entry_at(m, (uint32_t)some[n].what));
 		n++;
@@ -273,8 +273,8 @@ void wq__promote(struct wq__memory *m, int64_t until)
 {
 	int64_t now = m->flags & WQ__HASTY ? wq__now(m) : until;
 	size_t budget = wq__per_hold(WQ__PROMOTE_MAX), n;
-	enum wq__agenda_pop pop;
-	wq__ref some[WQ__AGENDA_AHEAD];
+	enum wq__tw_pop pop;
+	wq__ref some[WQ__TW_AHEAD];
 
 	while ((n = pop_some(m, until, &budget, some, &pop)) > 0) {
 		for (size_t i = 0; i < n; i++) {
@@ -282,10 +282,10 @@ void wq__promote(struct wq__memory *m, int64_t until)
 			if (is_waiting_for(m, some[i]))
 				come_due(m, some[i], now);
 			else
-				wq__agenda_buried(&m->agenda);
+				wq__tw_buried(&m->tw);
 		}
 	}
-	m->due_left = pop == WQ__AGENDA_AGAIN;
+	m->due_left = pop == WQ__TW_AGAIN;
 	look_ahead(m);
 }
 
@@ -589,7 +589,7 @@ int64_t wq__next_due(struct wq__memory *m)
 	int64_t next = WQ_NEVER;
 
 	if (m->nwaiting > m->nnever && !(m->flags & WQ__CUT)) {
-		next = wq__agenda_first(&m->agenda, keep, m);
+		next = wq__tw_first(&m->tw, keep, m);
 		look_ahead(m);
 	}
 	return next;

@@ -6,7 +6,7 @@
 #include "time/clock.h"
 
 /* The wheel's: 2^18 ns is a quarter of a millisecond; 2^6 buckets a level. */
-enum { AGENDA_TICK = 18, AGENDA_BITS = 6 };
+enum { TW_TICK = 18, TW_BITS = 6 };
 
 /* How long a Get polls before it sleeps, if that is left to the queue. */
 static const int64_t spin_start_ns = 30 * WQ_MICROSECOND;
@@ -109,7 +109,7 @@ static int mem_open(wq_queue *q, const wq_options *o, void **state)
 	spin_init(m, o->spin_ns);
 	wq__hash_init(&m->hash_key, o->seed);
 	wq__slab_init(&m->slab, &m->allocator);
-	wq__agenda_init(&m->agenda, &m->slab, &m->allocator, wq__now(m), AGENDA_TICK, AGENDA_BITS);
+	wq__tw_init(&m->tw, &m->slab, &m->allocator, wq__now(m), TW_TICK, TW_BITS);
 	if (o->name && !meter_new(m, o->provider))
 		goto no_meter;
 	if (wq__table_init(&m->table, &m->slab, &m->allocator) < 0)
@@ -156,7 +156,7 @@ static int mem_close(void *state)
 	if (m->order.free)
 		m->order.free(m->order.ctx);
 	wq__lane_free(m);
-	wq__agenda_release(&m->agenda);
+	wq__tw_release(&m->tw);
 	wq__table_release(&m->table);
 	meter_free(m);
 	wq__slab_release(&m->slab);

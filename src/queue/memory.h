@@ -139,7 +139,7 @@ struct wq__memory { /* NOLINT(clang-analyzer-optin.performance.Padding): lines a
 	uint32_t spin_min;            /* I: 0, or spin_max: always so long */
 	uint32_t pauses_per_us;       /* I */
 	_Atomic(struct wq__waiter *) spinner; /* A, relaxed: at most one Get polls; a hint only */
-	wq__agenda agenda;                    /* L: slots of keys that wait, by due time */
+	wq__timing_wheel tw;                  /* L: slots of keys that wait, by due time */
 	int64_t next_due_ns;                  /* L: no key comes due before; WQ_NEVER: none does */
 	int64_t cut_ns;                       /* L: with CUT: no key comes due after it */
 	bool due_left;                        /* L: more are due than one hold may move */

@@ -184,7 +184,7 @@ wq__cold void wq__places_thinned(wq__places *p, uint32_t number)
 		return;
 	/* Few timers are left: one shelf is enough. */
 	p->shelves = false;
-	for (struct wq__shelf *shelf = p->shelf + 1; shelf < p->shelf + WQ__AGENDA_SLOTS; shelf++) {
+	for (struct wq__shelf *shelf = p->shelf + 1; shelf < p->shelf + WQ__TW_SLOTS; shelf++) {
 		if (shelf->number == WQ__NOWHERE)
 			continue;
 		count_used(&p->segments[shelf->number]);
@@ -238,7 +238,7 @@ void wq__places_init(wq__places *p, wq__slab *slab, const wq_allocator *allocato
 	p->slab = slab;
 	p->allocator = allocator;
 	p->room = WQ__NOWHERE;
-	for (uint32_t i = 0; i < WQ__AGENDA_SLOTS; i++)
+	for (uint32_t i = 0; i < WQ__TW_SLOTS; i++)
 		p->shelf[i] = no_lane;
 }
 

@@ -10,7 +10,7 @@
  * Places stand in segments. A shelf takes the free places of one segment for new
  * timers, from front to back, then those of another that has at least ROOM of them.
  * There is one shelf, and with MANY timers one for each bucket of a level of the
- * agenda: timers that fire one after another then lie together, in as many cache
+ * timing wheel: timers that fire one after another then lie together, in as many cache
  * lines and pages as they fill, wherever else the others are.
  *
  * A segment without timers gives its memory back and leaves behind the number from
@@ -75,7 +75,7 @@ typedef struct wq__places {
 	uint32_t nholes; /* segments that were given back */
 	uint32_t room;   /* the first of the segments with ROOM; or WQ__NOWHERE */
 	bool shelves;    /* all of them are in use, not the first alone */
-	struct wq__shelf shelf[WQ__AGENDA_SLOTS];
+	struct wq__shelf shelf[WQ__TW_SLOTS];
 	wq__slab *slab;
 	const wq_allocator *allocator;
 } wq__places;

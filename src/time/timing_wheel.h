@@ -6,7 +6,7 @@
  * is inserted, and popped when its time has come, in the order of the
  * nanoseconds and, among equal ones, in the order of insertion. It is never
  * removed: who cancels lets it die (pop hands it out all the same, and the
- * owner sees that it means nothing any more) and tells wq__agenda_died(), so
+ * owner sees that it means nothing any more) and tells wq__tw_died(), so
  * that dead ones are swept before they outnumber the living.
  *
  *   level | a bucket spans     | the level reaches        with 64 buckets a level and a
@@ -36,8 +36,8 @@
  * to. All memory that opening may need is reserved when a reference comes in,
  * so pop cannot fail. The caller serialises.
  */
-#ifndef WQ_TIME_AGENDA_H
-#define WQ_TIME_AGENDA_H
+#ifndef WQ_TIME_TIMING_WHEEL_H
+#define WQ_TIME_TIMING_WHEEL_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -49,13 +49,13 @@
 
 enum {
 	WQ__CHUNK_REFS = 15,
-	WQ__AGENDA_LEVELS = 64,
-	WQ__AGENDA_SLOTS = 64,
-	WQ__AGENDA_LOOK = 16,       /* how far an owner looks ahead in the run */
-	WQ__AGENDA_AHEAD = 16,      /* how many may be popped before the dead of them are told of */
-	WQ__AGENDA_SLACK = 64,      /* so many dead ones are never worth a sweep */
+	WQ__TW_LEVELS = 64,
+	WQ__TW_SLOTS = 64,
+	WQ__TW_LOOK = 16,           /* how far an owner looks ahead in the run */
+	WQ__TW_AHEAD = 16,          /* how many may be popped before the dead of them are told of */
+	WQ__TW_SLACK = 64,          /* so many dead ones are never worth a sweep */
 	WQ__BUCKET_CROWD = 1 << 16, /* so many timers are more than a cache holds */
-	WQ__AGENDA_DEAD = 512,      /* how many dead ones wq__agenda_first() looks at, at most */
+	WQ__TW_DEAD = 512,          /* how many dead ones wq__tw_first() looks at, at most */
 };
 
 struct wq__chunk {
@@ -77,7 +77,7 @@ struct wq__bucket {
 
 struct wq__level {
 	uint64_t bits; /* buckets that are not empty */
-	struct wq__bucket bucket[WQ__AGENDA_SLOTS];
+	struct wq__bucket bucket[WQ__TW_SLOTS];
 };
 
 /* One of the few that are near: in the order of (due_ns, seq). */
@@ -94,7 +94,7 @@ struct wq__digit {
 
 enum wq__opening { WQ__TO_LEVELS, WQ__TO_HEAP, WQ__TO_RUN };
 
-typedef struct wq__agenda {
+typedef struct wq__timing_wheel {
 	int64_t time_ns;   /* the wheel's: no bucket begins before it */
 	int64_t caught_ns; /* the last time to which it was to catch up */
 	size_t n;          /* references, dead ones included */
@@ -112,17 +112,17 @@ typedef struct wq__agenda {
 	size_t nnear, near_cap;
 	size_t spare; /* the owner's: so many places in the heap are kept for reinsertions */
 	uint64_t seq;
-	struct wq__digit digit[64];                 /* I */
-	struct wq__level *level[WQ__AGENDA_LEVELS]; /* made when first needed */
-	int64_t opening_end_ns;                     /* its last nanosecond */
-	uint64_t opening_seq; /* of its next reference, if it goes to the heap */
+	struct wq__digit digit[64];             /* I */
+	struct wq__level *level[WQ__TW_LEVELS]; /* made when first needed */
+	int64_t opening_end_ns;                 /* its last nanosecond */
+	uint64_t opening_seq;                   /* of its next reference, if it goes to the heap */
 	enum wq__opening opening_to;
 	uint32_t opening_level;
 	uint32_t nlevels;
-	uint32_t tick_shift;              /* I */
-	uint8_t shift[WQ__AGENDA_LEVELS]; /* I: log2 of what a bucket of the level spans */
-	uint32_t top;                     /* the highest level that was used */
-	uint32_t made;                    /* all levels below this one are there */
+	uint32_t tick_shift;          /* I */
+	uint8_t shift[WQ__TW_LEVELS]; /* I: log2 of what a bucket of the level spans */
+	uint32_t top;                 /* the highest level that was used */
+	uint32_t made;                /* all levels below this one are there */
 	struct wq__chunk *reserve;
 	size_t nreserve;
 	struct wq__bucket *sweeping; /* where the last sweep stopped; or NULL */
@@ -130,19 +130,19 @@ typedef struct wq__agenda {
 	uint32_t sweep_level, sweep_slot;
 	wq__slab *slab;
 	const wq_allocator *allocator;
-} wq__agenda;
+} wq__timing_wheel;
 
 /* tick_shift 0 to 62, slot_bits 1 to 6: log2 of the tick and of the buckets a level. */
-void wq__agenda_init(wq__agenda *a, wq__slab *slab, const wq_allocator *allocator, int64_t now_ns,
-                     uint32_t tick_shift, uint32_t slot_bits);
-void wq__agenda_release(wq__agenda *a);
+void wq__tw_init(wq__timing_wheel *w, wq__slab *slab, const wq_allocator *allocator, int64_t now_ns,
+                 uint32_t tick_shift, uint32_t slot_bits);
+void wq__tw_release(wq__timing_wheel *w);
 
 /* 0, or -1: out of memory, and nothing changed. now_ns helps to keep the wheel's time close. */
-int wq__agenda_insert(wq__agenda *a, int64_t now_ns, wq__ref ref);
+int wq__tw_insert(wq__timing_wheel *w, int64_t now_ns, wq__ref ref);
 
-static inline struct wq__digit wq__digit_of(const wq__agenda *a, int64_t due_ns)
+static inline struct wq__digit wq__digit_of(const wq__timing_wheel *w, int64_t due_ns)
 {
-	return a->digit[63 - __builtin_clzll((uint64_t)(due_ns ^ a->time_ns) | 1)];
+	return w->digit[63 - __builtin_clzll((uint64_t)(due_ns ^ w->time_ns) | 1)];
 }
 
 static inline uint32_t wq__slot_of(struct wq__digit d, int64_t due_ns)
@@ -164,14 +164,14 @@ static inline void wq__bucket_put(struct wq__bucket *b, wq__ref ref)
 }
 
 /* The bucket of that time, if it is begun and nothing has to be seen to first; or NULL. */
-static inline struct wq__bucket *wq__agenda_begun(const wq__agenda *a, int64_t now_ns,
-                                                  int64_t due_ns)
+static inline struct wq__bucket *wq__tw_begun(const wq__timing_wheel *w, int64_t now_ns,
+                                              int64_t due_ns)
 {
-	if (now_ns > a->caught_ns || due_ns < a->time_ns || a->n >= a->enough)
+	if (now_ns > w->caught_ns || due_ns < w->time_ns || w->n >= w->enough)
 		return NULL;
 
-	struct wq__digit d = wq__digit_of(a, due_ns);
-	struct wq__level *level = a->level[d.level];
+	struct wq__digit d = wq__digit_of(w, due_ns);
+	struct wq__level *level = w->level[d.level];
 	struct wq__bucket *b = level ? &level->bucket[wq__slot_of(d, due_ns)] : NULL;
 
 	return b && b->tail ? b : NULL;
@@ -179,24 +179,24 @@ static inline struct wq__bucket *wq__agenda_begun(const wq__agenda *a, int64_t n
 
 /*
  * The most common insert in two steps, neither of which fails: is there room for
- * the reference, so that it only has to be put there? NULL: use wq__agenda_insert().
+ * the reference, so that it only has to be put there? NULL: use wq__tw_insert().
  */
-static inline struct wq__bucket *wq__agenda_room(const wq__agenda *a, int64_t now_ns,
-                                                 int64_t due_ns)
+static inline struct wq__bucket *wq__tw_room(const wq__timing_wheel *w, int64_t now_ns,
+                                             int64_t due_ns)
 {
-	struct wq__bucket *b = wq__agenda_begun(a, now_ns, due_ns);
+	struct wq__bucket *b = wq__tw_begun(w, now_ns, due_ns);
 
 	return b && b->tail->end < WQ__CHUNK_REFS ? b : NULL;
 }
 
-static inline void wq__agenda_put(wq__agenda *a, struct wq__bucket *b, wq__ref ref)
+static inline void wq__tw_put(wq__timing_wheel *w, struct wq__bucket *b, wq__ref ref)
 {
 	wq__bucket_put(b, ref);
-	a->n++;
+	w->n++;
 }
 
 /*
- * A number below WQ__AGENDA_SLOTS, the same for references of about the same time: by
+ * A number below WQ__TW_SLOTS, the same for references of about the same time: by
  * the bucket or, if that is crowded, by the one below into which it will be opened.
  * What the owner has of them may lie together.
  */
@@ -204,69 +204,69 @@ static inline uint32_t wq__bucket_lane(const struct wq__bucket *b, int64_t due_n
 {
 	if (wq__likely(b->n < WQ__BUCKET_CROWD))
 		return b->slot;
-	return (uint32_t)((uint64_t)due_ns >> b->shift_below) % WQ__AGENDA_SLOTS;
+	return (uint32_t)((uint64_t)due_ns >> b->shift_below) % WQ__TW_SLOTS;
 }
 
 /* Keep one more place for reinsertions; the owner takes it off `spare` again. False: no memory. */
-bool wq__agenda_spare(wq__agenda *a);
+bool wq__tw_spare(wq__timing_wheel *w);
 
 /*
  * Insert a reference that was popped just now and counts in `spare`: it cannot
  * fail. Without memory it overtakes others of its nanosecond.
  */
-void wq__agenda_reinsert(wq__agenda *a, wq__ref ref);
+void wq__tw_reinsert(wq__timing_wheel *w, wq__ref ref);
 
-enum wq__agenda_pop { WQ__AGENDA_NONE, WQ__AGENDA_POPPED, WQ__AGENDA_AGAIN };
+enum wq__tw_pop { WQ__TW_NONE, WQ__TW_POPPED, WQ__TW_AGAIN };
 
 /* Gives back memory for references that are gone. */
-void wq__agenda_trim(wq__agenda *a);
+void wq__tw_trim(wq__timing_wheel *w);
 
 /*
  * The run's next reference, if it is due at now_ns and nothing else comes before:
- * the most common pop. False: use wq__agenda_pop_any().
+ * the most common pop. False: use wq__tw_pop_any().
  *
  * run_clear says so without a look at the heap and the levels. Whatever puts
- * something there that may come before sets it to 0, and wq__agenda_pop_any() anew.
+ * something there that may come before sets it to 0, and wq__tw_pop_any() anew.
  */
-static inline bool wq__agenda_pop_run(wq__agenda *a, int64_t now_ns, wq__ref *out)
+static inline bool wq__tw_pop_run(wq__timing_wheel *w, int64_t now_ns, wq__ref *out)
 {
 	/* run is NULL as long as there never was one. */
-	if (wq__unlikely(a->run_at >= a->run_clear || a->run[a->run_at].due_ns > now_ns))
+	if (wq__unlikely(w->run_at >= w->run_clear || w->run[w->run_at].due_ns > now_ns))
 		return false;
-	*out = a->run[a->run_at];
-	a->run_at++;
-	a->n--;
-	if (wq__unlikely(a->nreserve >= a->n))
-		wq__agenda_trim(a);
+	*out = w->run[w->run_at];
+	w->run_at++;
+	w->n--;
+	if (wq__unlikely(w->nreserve >= w->n))
+		wq__tw_trim(w);
 	return true;
 }
 
 /* Those of the run that are next, at most n, for the owner to fetch what they refer to. */
-static inline size_t wq__agenda_soon(const wq__agenda *a, size_t n)
+static inline size_t wq__tw_soon(const wq__timing_wheel *w, size_t n)
 {
-	size_t left = a->run_end - a->run_at;
+	size_t left = w->run_end - w->run_at;
 
 	return left < n ? left : n;
 }
 
-/* What wq__agenda_pop() does when it is not simply the run's turn. */
-enum wq__agenda_pop wq__agenda_pop_any(wq__agenda *a, int64_t now_ns, size_t *budget, wq__ref *out);
+/* What wq__tw_pop() does when it is not simply the run's turn. */
+enum wq__tw_pop wq__tw_pop_any(wq__timing_wheel *w, int64_t now_ns, size_t *budget, wq__ref *out);
 
 /*
  * The next reference that is due at now_ns. Moves at most *budget references
  * and takes what it moved off; AGAIN: the budget is used up, and more may be due.
  */
-static inline enum wq__agenda_pop wq__agenda_pop(wq__agenda *a, int64_t now_ns, size_t *budget,
-                                                 wq__ref *out)
+static inline enum wq__tw_pop wq__tw_pop(wq__timing_wheel *w, int64_t now_ns, size_t *budget,
+                                         wq__ref *out)
 {
-	if (wq__unlikely(*budget == 0 || !wq__agenda_pop_run(a, now_ns, out)))
-		return wq__agenda_pop_any(a, now_ns, budget, out);
+	if (wq__unlikely(*budget == 0 || !wq__tw_pop_run(w, now_ns, out)))
+		return wq__tw_pop_any(w, now_ns, budget, out);
 	--*budget;
-	return WQ__AGENDA_POPPED;
+	return WQ__TW_POPPED;
 }
 
 /* No reference is due before; INT64_MAX: there is none. Exact unless the earliest has died. */
-int64_t wq__agenda_next(const wq__agenda *a);
+int64_t wq__tw_next(const wq__timing_wheel *w);
 
 /* Moves those of n references that the owner still wants to the front, and counts them. */
 typedef size_t (*wq__keep_fn)(const void *owner, wq__ref *ref, size_t n);
@@ -274,31 +274,31 @@ typedef size_t (*wq__keep_fn)(const void *owner, wq__ref *ref, size_t n);
 /*
  * When the first living reference is due, INT64_MAX: none lives. The dead that it
  * meets at the front are thrown out. It looks at a bounded number; if they are not
- * enough to tell, it answers as wq__agenda_next().
+ * enough to tell, it answers as wq__tw_next().
  */
-int64_t wq__agenda_first(wq__agenda *a, wq__keep_fn keep, const void *owner);
+int64_t wq__tw_first(wq__timing_wheel *w, wq__keep_fn keep, const void *owner);
 
 /* Throws out some of the dead. */
-void wq__agenda_sweep(wq__agenda *a, wq__keep_fn keep, const void *owner);
+void wq__tw_sweep(wq__timing_wheel *w, wq__keep_fn keep, const void *owner);
 
 /* Do the dead nearly outnumber the living? */
-static inline bool wq__agenda_crowded(const wq__agenda *a)
+static inline bool wq__tw_crowded(const wq__timing_wheel *w)
 {
-	return a->ndead > a->n / 2 - a->n / 64 + WQ__AGENDA_SLACK;
+	return w->ndead > w->n / 2 - w->n / 64 + WQ__TW_SLACK;
 }
 
 /* A reference that is in here has died. Sweeps a little when there are many. */
-static inline void wq__agenda_died(wq__agenda *a, wq__keep_fn keep, const void *owner)
+static inline void wq__tw_died(wq__timing_wheel *w, wq__keep_fn keep, const void *owner)
 {
-	a->ndead++;
-	if (wq__unlikely(wq__agenda_crowded(a)))
-		wq__agenda_sweep(a, keep, owner);
+	w->ndead++;
+	if (wq__unlikely(wq__tw_crowded(w)))
+		wq__tw_sweep(w, keep, owner);
 }
 
 /* A reference that was popped turned out to be dead. */
-static inline void wq__agenda_buried(wq__agenda *a)
+static inline void wq__tw_buried(wq__timing_wheel *w)
 {
-	a->ndead--;
+	w->ndead--;
 }
 
 #endif

@@ -1,6 +1,6 @@
 /*
  * References that have died: the search for the first that lives, and sweeping. See
- * wq__agenda_first() and wq__agenda_sweep() in timing_wheel.h.
+ * wq__tw_first() and wq__tw_sweep() in timing_wheel.h.
  */
 #include <assert.h>
 #include <string.h>
@@ -15,7 +15,7 @@ enum {
 /* ---- the first that lives -------------------------------------------------- */
 
 struct search {
-	wq__agenda *a;
+	wq__timing_wheel *w;
 	wq__keep_fn keep;
 	const void *owner;
 	int64_t first_ns; /* of those that were seen to live */
@@ -31,39 +31,39 @@ static bool lives(struct search *s, wq__ref ref)
 }
 
 /* A dead one was taken out. */
-static void buried(wq__agenda *a)
+static void buried(wq__timing_wheel *w)
 {
-	assert(a->ndead > 0);
-	a->n--;
-	a->ndead--;
+	assert(w->ndead > 0);
+	w->n--;
+	w->ndead--;
 }
 
 static void search_run(struct search *s)
 {
-	wq__agenda *a = s->a;
+	wq__timing_wheel *w = s->w;
 
-	for (; a->run_at < a->run_end && s->dead > 0; a->run_at++) {
-		if (lives(s, a->run[a->run_at])) {
-			s->first_ns = a->run[a->run_at].due_ns;
+	for (; w->run_at < w->run_end && s->dead > 0; w->run_at++) {
+		if (lives(s, w->run[w->run_at])) {
+			s->first_ns = w->run[w->run_at].due_ns;
 			return;
 		}
-		buried(a);
+		buried(w);
 	}
 }
 
 static void search_near(struct search *s)
 {
-	wq__agenda *a = s->a;
+	wq__timing_wheel *w = s->w;
 
-	while (a->nnear > 0 && a->near[0].due_ns < s->first_ns && s->dead > 0) {
-		wq__ref ref = {.due_ns = a->near[0].due_ns, .what = a->near[0].what};
+	while (w->nnear > 0 && w->near[0].due_ns < s->first_ns && s->dead > 0) {
+		wq__ref ref = {.due_ns = w->near[0].due_ns, .what = w->near[0].what};
 
 		if (lives(s, ref)) {
 			s->first_ns = ref.due_ns;
 			return;
 		}
-		wq__near_pop(a);
-		buried(a);
+		wq__near_pop(w);
+		buried(w);
 	}
 }
 
@@ -89,46 +89,46 @@ static void search_buckets(struct search *s)
 {
 	uint32_t l, slot;
 
-	while (wq__first_bucket(s->a, &l, &slot) && s->dead > 0) {
-		struct wq__bucket *b = &s->a->level[l]->bucket[slot];
+	while (wq__first_bucket(s->w, &l, &slot) && s->dead > 0) {
+		struct wq__bucket *b = &s->w->level[l]->bucket[slot];
 
 		if (b->min_ns >= s->first_ns)
 			return;
 		while (b->n > 0 && s->dead > 0) {
 			while (b->head->first == b->head->end)
-				wq__bucket_drop_head(s->a, b);
+				wq__bucket_drop_head(s->w, b);
 			if (lives(s, b->head->ref[b->head->first]))
 				break;
-			wq__bucket_shift(s->a, b);
-			buried(s->a);
+			wq__bucket_shift(s->w, b);
+			buried(s->w);
 		}
 		if (b->n > 0) {
 			search_chunks(s, b);
 			return;
 		}
-		wq__bucket_done(s->a, l, slot);
+		wq__bucket_done(s->w, l, slot);
 	}
 }
 
-int64_t wq__agenda_first(wq__agenda *a, wq__keep_fn keep, const void *owner)
+int64_t wq__tw_first(wq__timing_wheel *w, wq__keep_fn keep, const void *owner)
 {
 	struct search s = {
-	    .a = a, .keep = keep, .owner = owner, .first_ns = INT64_MAX, .dead = WQ__AGENDA_DEAD};
+	    .w = w, .keep = keep, .owner = owner, .first_ns = INT64_MAX, .dead = WQ__TW_DEAD};
 
 	/* One that is half open is in no order. */
-	if (a->opening)
-		return wq__agenda_next(a);
+	if (w->opening)
+		return wq__tw_next(w);
 	search_run(&s);
 	search_near(&s);
 	search_buckets(&s);
-	wq__agenda_trim(a);
-	return s.dead > 0 ? s.first_ns : wq__agenda_next(a);
+	wq__tw_trim(w);
+	return s.dead > 0 ? s.first_ns : wq__tw_next(w);
 }
 
 /* ---- sweeping ------------------------------------------------------------- */
 
 struct sweep {
-	wq__agenda *a;
+	wq__timing_wheel *w;
 	wq__keep_fn keep;
 	const void *owner;
 };
@@ -137,8 +137,8 @@ static size_t sift(const struct sweep *s, wq__ref *ref, size_t n)
 {
 	size_t living = s->keep(s->owner, ref, n);
 
-	s->a->n -= n - living;
-	s->a->ndead -= n - living;
+	s->w->n -= n - living;
+	s->w->ndead -= n - living;
 	return living;
 }
 
@@ -174,7 +174,7 @@ static struct wq__chunk *sweep_bucket(const struct sweep *s, struct wq__bucket *
 		c->next = d->next;
 		if (b->tail == d)
 			b->tail = c;
-		wq__chunk_put(s->a, d);
+		wq__chunk_put(s->w, d);
 	}
 	b->n -= dead;
 	return d ? c : NULL;
@@ -182,72 +182,72 @@ static struct wq__chunk *sweep_bucket(const struct sweep *s, struct wq__bucket *
 
 static void sweep_run(const struct sweep *s)
 {
-	wq__agenda *a = s->a;
+	wq__timing_wheel *w = s->w;
 
-	a->run_end = a->run_at + sift(s, a->run + a->run_at, a->run_end - a->run_at);
-	a->run_clear = 0;
+	w->run_end = w->run_at + sift(s, w->run + w->run_at, w->run_end - w->run_at);
+	w->run_clear = 0;
 }
 
 static void sweep_near(const struct sweep *s)
 {
-	wq__agenda *a = s->a;
-	size_t n = a->nnear;
+	wq__timing_wheel *w = s->w;
+	size_t n = w->nnear;
 
-	a->nnear = 0;
+	w->nnear = 0;
 	for (size_t i = 0; i < n; i++) {
-		wq__ref ref = {.due_ns = a->near[i].due_ns, .what = a->near[i].what};
-		struct wq__near it = a->near[i];
+		wq__ref ref = {.due_ns = w->near[i].due_ns, .what = w->near[i].what};
+		struct wq__near it = w->near[i];
 
 		if (sift(s, &ref, 1) > 0)
-			wq__near_sift_up(a, it);
+			wq__near_sift_up(w, it);
 	}
 }
 
 /* The next bucket to sweep after the cursor; false: a round is complete. */
-static bool sweep_advance(wq__agenda *a)
+static bool sweep_advance(wq__timing_wheel *w)
 {
-	while (a->sweep_level < a->nlevels) {
-		struct wq__level *level = a->level[a->sweep_level];
-		uint64_t left = level && a->sweep_slot < WQ__AGENDA_SLOTS
-		                    ? level->bits & (~UINT64_C(0) << a->sweep_slot)
+	while (w->sweep_level < w->nlevels) {
+		struct wq__level *level = w->level[w->sweep_level];
+		uint64_t left = level && w->sweep_slot < WQ__TW_SLOTS
+		                    ? level->bits & (~UINT64_C(0) << w->sweep_slot)
 		                    : 0;
 
 		if (left) {
 			uint32_t slot = (uint32_t)__builtin_ctzll(left);
 
-			a->sweeping = &level->bucket[slot];
-			a->sweep_at = a->sweeping->head;
-			a->sweep_slot = slot + 1;
+			w->sweeping = &level->bucket[slot];
+			w->sweep_at = w->sweeping->head;
+			w->sweep_slot = slot + 1;
 			return true;
 		}
-		a->sweep_level++;
-		a->sweep_slot = 0;
+		w->sweep_level++;
+		w->sweep_slot = 0;
 	}
-	a->sweep_level = 0;
+	w->sweep_level = 0;
 	return false;
 }
 
-void wq__agenda_sweep(wq__agenda *a, wq__keep_fn keep, const void *owner)
+void wq__tw_sweep(wq__timing_wheel *w, wq__keep_fn keep, const void *owner)
 {
-	struct sweep s = {.a = a, .keep = keep, .owner = owner};
+	struct sweep s = {.w = w, .keep = keep, .owner = owner};
 
-	assert(a->ndead <= a->n + WQ__AGENDA_AHEAD);
-	for (int chunks = SWEEP_CHUNKS; chunks > 0 && wq__agenda_crowded(a);) {
-		if (!a->sweeping && !sweep_advance(a)) {
+	assert(w->ndead <= w->n + WQ__TW_AHEAD);
+	for (int chunks = SWEEP_CHUNKS; chunks > 0 && wq__tw_crowded(w);) {
+		if (!w->sweeping && !sweep_advance(w)) {
 			sweep_run(&s);
 			sweep_near(&s);
 			break;
 		}
 		--chunks;
 
-		struct wq__bucket *b = a->sweeping;
+		struct wq__bucket *b = w->sweeping;
 
-		a->sweep_at = sweep_bucket(&s, b, a->sweep_at, &chunks);
+		w->sweep_at = sweep_bucket(&s, b, w->sweep_at, &chunks);
 		/* Chunks that it had ahead may be left. */
 		if (b->n == 0)
-			wq__bucket_done(a, a->sweep_level, a->sweep_slot - 1);
-		else if (!a->sweep_at)
-			a->sweeping = NULL;
+			wq__bucket_done(w, w->sweep_level, w->sweep_slot - 1);
+		else if (!w->sweep_at)
+			w->sweeping = NULL;
 	}
-	wq__agenda_trim(a);
+	wq__tw_trim(w);
 }

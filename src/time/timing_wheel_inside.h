@@ -1,17 +1,17 @@
-/* What timing_wheel.c and timing_wheel_dead.c share of the agenda's buckets and its heap. */
-#ifndef WQ_TIME_AGENDA_INSIDE_H
-#define WQ_TIME_AGENDA_INSIDE_H
+/* What timing_wheel.c and timing_wheel_dead.c share: buckets and the heap. */
+#ifndef WQ_TIME_TIMING_WHEEL_INSIDE_H
+#define WQ_TIME_TIMING_WHEEL_INSIDE_H
 
 #include "base/compiler.h"
 #include "time/timing_wheel.h"
 
 /* The bucket that comes first; false: all are empty. */
-static inline bool wq__first_bucket(const wq__agenda *a, uint32_t *l, uint32_t *slot)
+static inline bool wq__first_bucket(const wq__timing_wheel *w, uint32_t *l, uint32_t *slot)
 {
-	if (!a->level_bits)
+	if (!w->level_bits)
 		return false;
-	*l = (uint32_t)__builtin_ctzll(a->level_bits);
-	*slot = (uint32_t)__builtin_ctzll(a->level[*l]->bits);
+	*l = (uint32_t)__builtin_ctzll(w->level_bits);
+	*slot = (uint32_t)__builtin_ctzll(w->level[*l]->bits);
 	return true;
 }
 
@@ -23,17 +23,17 @@ static wq__forced void wq__chunk_fetch(const struct wq__chunk *c)
 }
 
 /* It is not used any more: to the reserve, or back. */
-void wq__chunk_put(wq__agenda *a, struct wq__chunk *c);
+void wq__chunk_put(wq__timing_wheel *w, struct wq__chunk *c);
 
 /* Its first chunk is empty. */
-void wq__bucket_drop_head(wq__agenda *a, struct wq__bucket *b);
+void wq__bucket_drop_head(wq__timing_wheel *w, struct wq__bucket *b);
 /* The first reference of a bucket that has one. */
-wq__ref wq__bucket_shift(wq__agenda *a, struct wq__bucket *b);
+wq__ref wq__bucket_shift(wq__timing_wheel *w, struct wq__bucket *b);
 /* Its last reference is gone; chunks that a sweep has emptied may be there still. */
-void wq__bucket_done(wq__agenda *a, uint32_t l, uint32_t slot);
+void wq__bucket_done(wq__timing_wheel *w, uint32_t l, uint32_t slot);
 
 /* The heap: there is room for the one, there is one for the other. */
-void wq__near_sift_up(wq__agenda *a, struct wq__near it);
-wq__ref wq__near_pop(wq__agenda *a);
+void wq__near_sift_up(wq__timing_wheel *w, struct wq__near it);
+wq__ref wq__near_pop(wq__timing_wheel *w);
 
 #endif

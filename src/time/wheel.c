@@ -1,10 +1,10 @@
 /*
- * Timers by name over the agenda. A timer has a place: a word and a record
- * {fn, ctx}. The word is a count and two flags, and both the timer's id and its
- * reference in the agenda are the place and what the word was then. Whoever
- * cancels counts on, so that both are stale at once. One that is moved counts on
- * too, and remembers in an extra what its id says, as does what is periodic or
- * has no reference; the SPECIAL flag says that the record points to an extra.
+ * Timers by name: the public wheel, over the timing wheel that queues have, too (timing_wheel.h). A
+ * timer has a place: a word and a record {fn, ctx}. The word is a count and two flags, and both the
+ * timer's id and its reference in the timing wheel are the place and what the word was then.
+ * Whoever cancels counts on, so that both are stale at once. One that is moved counts on too, and
+ * remembers in an extra what its id says, as does what is periodic or has no reference; the SPECIAL
+ * flag says that the record points to an extra.
  */
 #include "time/wheel.h"
 
@@ -26,12 +26,12 @@ struct extra {
 	int64_t period_ns; /* 0: it fires once */
 	uint32_t word;     /* as its id has it */
 	uint32_t id;       /* in the slab */
-	bool refers;       /* the agenda has a reference to it */
+	bool refers;       /* the timing wheel has a reference to it */
 	bool worn;         /* the count has begun again */
 };
 
 struct wq_wheel {
-	wq__agenda agenda;
+	wq__timing_wheel tw;
 	wq__slab slab;
 	wq__places places;
 	int64_t now_ns;
@@ -77,7 +77,7 @@ static int check_options(const wq_wheel_options *o)
 			return WQ_EINVAL;
 	if (o->tick_ns < 0 || o->tick_ns > (INT64_C(1) << TICK_SHIFT_MAX))
 		return WQ_EINVAL;
-	if (o->size == 1 || o->size > WQ__AGENDA_SLOTS || (o->size & (o->size - 1)) != 0)
+	if (o->size == 1 || o->size > WQ__TW_SLOTS || (o->size & (o->size - 1)) != 0)
 		return WQ_EINVAL;
 	if (o->allocator && (!o->allocator->alloc || !o->allocator->free))
 		return WQ_EINVAL;
@@ -105,9 +105,9 @@ int wq_wheel_new(wq_wheel **out, int64_t now_ns, const wq_wheel_options *options
 	w->now_ns = now_ns;
 	wq__slab_init(&w->slab, &w->allocator);
 	wq__places_init(&w->places, &w->slab, &w->allocator);
-	wq__agenda_init(&w->agenda, &w->slab, &w->allocator, now_ns,
-	                o.tick_ns ? log2_up((uint64_t)o.tick_ns) : TICK_SHIFT,
-	                o.size ? log2_up(o.size) : 6);
+	wq__tw_init(&w->tw, &w->slab, &w->allocator, now_ns,
+	            o.tick_ns ? log2_up((uint64_t)o.tick_ns) : TICK_SHIFT,
+	            o.size ? log2_up(o.size) : 6);
 	*out = w;
 	return WQ_OK;
 }
@@ -123,7 +123,7 @@ int64_t wq_wheel_free(wq_wheel *w)
 	int64_t left = (int64_t)w->places.n;
 
 	wq__places_release(&w->places);
-	wq__agenda_release(&w->agenda);
+	wq__tw_release(&w->tw);
 	wq__slab_release(&w->slab);
 	wq__free(&a, w, sizeof *w);
 	return left;
@@ -134,7 +134,7 @@ int64_t wq_wheel_free(wq_wheel *w)
 static int make(wq_wheel *w, int64_t due_ns, struct wq__record r, uint32_t flags, wq_timer_id *id)
 {
 	struct wq__shelf *shelf =
-	    wq__shelf_of(&w->places, wq__agenda_begun(&w->agenda, w->now_ns, due_ns), due_ns);
+	    wq__shelf_of(&w->places, wq__tw_begun(&w->tw, w->now_ns, due_ns), due_ns);
 	wq_timer_id made;
 
 	if (w->stopped)
@@ -144,8 +144,7 @@ static int make(wq_wheel *w, int64_t due_ns, struct wq__record r, uint32_t flags
 	made = wq__place_take(&w->places, shelf, r, flags);
 	/* One that never fires needs no reference. */
 	if (due_ns != WQ_NEVER &&
-	    wq__agenda_insert(&w->agenda, w->now_ns, (wq__ref){.due_ns = due_ns, .what = made}) <
-	        0) {
+	    wq__tw_insert(&w->tw, w->now_ns, (wq__ref){.due_ns = due_ns, .what = made}) < 0) {
 		wq__place_drop(&w->places, made);
 		return WQ_ENOMEM;
 	}
@@ -166,7 +165,7 @@ static struct extra *extra_new(wq_wheel *w, void *ctx, int64_t period_ns)
 
 static void extra_free(wq_wheel *w, struct extra *e)
 {
-	w->agenda.spare -= e->period_ns > 0;
+	w->tw.spare -= e->period_ns > 0;
 	wq__slab_free(&w->slab, e->id);
 }
 
@@ -181,7 +180,7 @@ static int make_special(wq_wheel *w, int64_t due_ns, wq_timer_fn fn, void *ctx, 
 		return WQ_ENOMEM;
 	e->refers = due_ns != WQ_NEVER;
 	/* What is periodic is referred to again each time it fires, which must not fail. */
-	rc = period_ns == 0 || wq__agenda_spare(&w->agenda)
+	rc = period_ns == 0 || wq__tw_spare(&w->tw)
 	         ? make(w, due_ns, (struct wq__record){.fn = fn, .ctx = e}, WQ__FLAGS, &made)
 	         : WQ_ENOMEM;
 	if (rc < 0) {
@@ -206,7 +205,7 @@ static wq__cold int add_any(wq_wheel *w, int64_t due_ns, wq_timer_fn fn, void *c
 
 static inline int add(wq_wheel *w, int64_t due_ns, wq_timer_fn fn, void *ctx, wq_timer_id *id)
 {
-	struct wq__bucket *b = wq__agenda_room(&w->agenda, w->now_ns, due_ns);
+	struct wq__bucket *b = wq__tw_room(&w->tw, w->now_ns, due_ns);
 	wq__ref ref = {.due_ns = due_ns};
 	struct wq__shelf *shelf;
 
@@ -217,7 +216,7 @@ static inline int add(wq_wheel *w, int64_t due_ns, wq_timer_fn fn, void *ctx, wq
 		return add_any(w, due_ns, fn, ctx, id);
 	ref.what =
 	    wq__place_take(&w->places, shelf, (struct wq__record){.fn = fn, .ctx = ctx}, WQ__USED);
-	wq__agenda_put(&w->agenda, b, ref);
+	wq__tw_put(&w->tw, b, ref);
 	if (id)
 		*id = ref.what;
 	return WQ_OK;
@@ -274,7 +273,7 @@ static wq__cold int cancel_special(wq_wheel *w, wq_timer_id id)
 	refers = e->refers;
 	special_free(w, id, e);
 	if (refers)
-		wq__agenda_died(&w->agenda, keep, w);
+		wq__tw_died(&w->tw, keep, w);
 	return WQ_OK;
 }
 
@@ -283,8 +282,8 @@ static wq__cold int clean_up(wq_wheel *w, uint32_t number, bool thin)
 {
 	if (thin)
 		wq__places_thinned(&w->places, number);
-	if (wq__agenda_crowded(&w->agenda))
-		wq__agenda_sweep(&w->agenda, keep, w);
+	if (wq__tw_crowded(&w->tw))
+		wq__tw_sweep(&w->tw, keep, w);
 	return WQ_OK;
 }
 
@@ -297,8 +296,8 @@ int wq_wheel_cancel(wq_wheel *w, wq_timer_id id)
 
 	bool thin = wq__place_free(&w->places, id);
 
-	w->agenda.ndead++;
-	if (wq__unlikely(thin || wq__agenda_crowded(&w->agenda)))
+	w->tw.ndead++;
+	if (wq__unlikely(thin || wq__tw_crowded(&w->tw)))
 		return clean_up(w, wq__segment_of(id), thin);
 	return WQ_OK;
 }
@@ -311,13 +310,13 @@ static int move(wq_wheel *w, wq_timer_id id, struct extra *e, int64_t due_ns)
 	wq__ref ref = {.due_ns = due_ns, .what = (id >> 32 << 32) | next | WQ__FLAGS};
 
 	/* The new reference first: it may fail. */
-	if (due_ns != WQ_NEVER && wq__agenda_insert(&w->agenda, w->now_ns, ref) < 0)
+	if (due_ns != WQ_NEVER && wq__tw_insert(&w->tw, w->now_ns, ref) < 0)
 		return WQ_ENOMEM;
 	e->worn |= next < *word;
 	e->refers = due_ns != WQ_NEVER;
 	*word = next | WQ__FLAGS;
 	if (dies)
-		wq__agenda_died(&w->agenda, keep, w);
+		wq__tw_died(&w->tw, keep, w);
 	return WQ_OK;
 }
 
@@ -353,7 +352,7 @@ int64_t wq_wheel_size(const wq_wheel *w)
 
 int64_t wq_wheel_next_deadline(const wq_wheel *w)
 {
-	return w ? wq__agenda_next(&w->agenda) : WQ_EINVAL;
+	return w ? wq__tw_next(&w->tw) : WQ_EINVAL;
 }
 
 /* ---- firing --------------------------------------------------------------- */
@@ -368,7 +367,7 @@ static void next_period(wq_wheel *w, struct extra *e, wq__ref ref, wq_timer_even
 	ref.due_ns = wq_time_add(ref.due_ns + missed * e->period_ns, e->period_ns);
 	e->refers = ref.due_ns != WQ_NEVER;
 	if (e->refers)
-		wq__agenda_reinsert(&w->agenda, ref);
+		wq__tw_reinsert(&w->tw, ref);
 }
 
 static wq__cold void fire_special(wq_wheel *w, wq__ref ref, void **ctx, wq_timer_event *event)
@@ -397,13 +396,13 @@ static wq__forced void fetch(const wq_wheel *w, wq__ref ref)
 /* The next reference that is due, not out of the run. False: none is. */
 static wq__apart bool next_any(wq_wheel *w, int64_t now_ns, wq__ref *out)
 {
-	const wq__agenda *a = &w->agenda;
+	const wq__timing_wheel *tw = &w->tw;
 	size_t budget = SIZE_MAX;
 
-	if (wq__agenda_pop_any(&w->agenda, now_ns, &budget, out) != WQ__AGENDA_POPPED)
+	if (wq__tw_pop_any(&w->tw, now_ns, &budget, out) != WQ__TW_POPPED)
 		return false;
-	for (size_t i = 0; i < wq__agenda_soon(a, WQ__AGENDA_LOOK); i++)
-		fetch(w, a->run[a->run_at + i]);
+	for (size_t i = 0; i < wq__tw_soon(tw, WQ__TW_LOOK); i++)
+		fetch(w, tw->run[tw->run_at + i]);
 	return true;
 }
 
@@ -413,12 +412,12 @@ static wq__apart bool next_any(wq_wheel *w, int64_t now_ns, wq__ref *out)
  */
 static inline bool next(wq_wheel *w, int64_t now_ns, wq__ref *out)
 {
-	const wq__agenda *a = &w->agenda;
+	const wq__timing_wheel *tw = &w->tw;
 
-	if (wq__unlikely(!wq__agenda_pop_run(&w->agenda, now_ns, out)))
+	if (wq__unlikely(!wq__tw_pop_run(&w->tw, now_ns, out)))
 		return next_any(w, now_ns, out);
-	if (wq__agenda_soon(a, WQ__AGENDA_LOOK) == WQ__AGENDA_LOOK)
-		fetch(w, a->run[a->run_at + WQ__AGENDA_LOOK - 1]);
+	if (wq__tw_soon(tw, WQ__TW_LOOK) == WQ__TW_LOOK)
+		fetch(w, tw->run[tw->run_at + WQ__TW_LOOK - 1]);
 	return true;
 }
 
@@ -429,7 +428,7 @@ static wq__forced bool pop(wq_wheel *w, struct wq__record *out, wq_timer_event *
 
 	while (!w->stopped && next(w, event->now_ns, &ref)) {
 		if (wq__unlikely(!wq__place_lives(&w->places, ref))) {
-			wq__agenda_buried(&w->agenda);
+			wq__tw_buried(&w->tw);
 			continue;
 		}
 		*out = *wq__record_of(&w->places, ref.what);

@@ -1,4 +1,4 @@
-/* The agenda: every tick and size, every budget, inserts in the middle of an opening. */
+/* The timing wheel: every tick and size, every budget, inserts in the middle of an opening. */
 #include "timing_wheel_bench.h"
 
 static uint64_t seed;
@@ -48,7 +48,7 @@ static void kill_some(struct bench *b, uint64_t *rng)
 /* deaths: some die before their time. */
 static void random_ops(struct bench *b, uint64_t *rng, uint32_t tick_shift, bool deaths)
 {
-	int64_t now = b->a.time_ns;
+	int64_t now = b->tw.time_ns;
 
 	for (int op = 0; op < 300; op++) {
 		if (deaths && waiting(b) > 0 && rng_below(rng, 3) == 0)
@@ -120,16 +120,16 @@ static void levels_cover_all_of_time(void **state)
 			bool at_tick = false;
 
 			bench_open(&b, 0, tick_shift, slot_bits);
-			assert_true(b.a.nlevels <= WQ__AGENDA_LEVELS);
-			for (uint32_t l = 0; l < b.a.nlevels; l++) {
-				uint32_t above = l + 1 < b.a.nlevels ? b.a.shift[l + 1] : 63;
+			assert_true(b.tw.nlevels <= WQ__TW_LEVELS);
+			for (uint32_t l = 0; l < b.tw.nlevels; l++) {
+				uint32_t above = l + 1 < b.tw.nlevels ? b.tw.shift[l + 1] : 63;
 
-				at_tick |= b.a.shift[l] == tick_shift;
-				assert_true(above > b.a.shift[l]);
-				assert_true(above - b.a.shift[l] <= slot_bits);
+				at_tick |= b.tw.shift[l] == tick_shift;
+				assert_true(above > b.tw.shift[l]);
+				assert_true(above - b.tw.shift[l] <= slot_bits);
 			}
 			assert_true(at_tick);
-			IS(b.a.shift[0], 0);
+			IS(b.tw.shift[0], 0);
 			insert(&b, 0, 0);
 			insert(&b, 0, INT64_MAX);
 			insert(&b, 0, INT64_MAX - 1);
@@ -148,14 +148,14 @@ static void kill_unswept(struct bench *b, uint64_t n)
 		b->dead[what] = true;
 		b->deaths++;
 		b->live--;
-		b->a.ndead++;
+		b->tw.ndead++;
 	}
 }
 
 /* More dead ones stand before the first that lives than one search looks at. */
 static void a_search_is_bounded(void **state)
 {
-	enum { REFS = 4 * WQ__AGENDA_DEAD };
+	enum { REFS = 4 * WQ__TW_DEAD };
 	struct bench b;
 
 	(void)state;
@@ -167,15 +167,15 @@ static void a_search_is_bounded(void **state)
 		/* No sweep, as nothing else would be left to search. */
 		kill_unswept(&b, REFS);
 		for (int searches = 0; searches < 4; searches++) {
-			size_t n = b.a.n;
+			size_t n = b.tw.n;
 
-			assert_true(wq__agenda_next(&b.a) < INT64_C(1) << 41);
+			assert_true(wq__tw_next(&b.tw) < INT64_C(1) << 41);
 			check_first(&b);
-			IS((int64_t)(n - b.a.n), WQ__AGENDA_DEAD);
+			IS((int64_t)(n - b.tw.n), WQ__TW_DEAD);
 		}
-		IS((int64_t)b.a.ndead, 0);
+		IS((int64_t)b.tw.ndead, 0);
 		check_first(&b);
-		IS(wq__agenda_next(&b.a), INT64_C(1) << 41);
+		IS(wq__tw_next(&b.tw), INT64_C(1) << 41);
 		bench_finish(&b);
 	}
 }
@@ -197,12 +197,12 @@ static void a_bucket_that_was_swept(bool popped)
 				pop_all(&b, due, SIZE_MAX);
 			else
 				kill_unswept(&b, left);
-			while (b.a.n > 0)
+			while (b.tw.n > 0)
 				check_first(&b);
 			IS((int64_t)b.live, 0);
 			insert(&b, 0, due);
 			check_next(&b);
-			IS(wq__agenda_next(&b.a), due);
+			IS(wq__tw_next(&b.tw), due);
 			bench_finish(&b);
 		}
 }
@@ -231,9 +231,9 @@ static void a_sweep_that_stops_behind_the_last_one(void **state)
 		for (uint64_t i = 0; i < n; i++)
 			insert(&b, 0, due << 10);
 		/* The first bucket is swept first. */
-		for (uint64_t what = 1; b.a.n > n; what++)
+		for (uint64_t what = 1; b.tw.n > n; what++)
 			kill_ref(&b, what);
-		IS(pop(&b, due, SIZE_MAX), WQ__AGENDA_NONE);
+		IS(pop(&b, due, SIZE_MAX), WQ__TW_NONE);
 		insert(&b, 0, due);
 		check_first(&b);
 		bench_finish(&b);
@@ -282,23 +282,23 @@ static void every_budget(void **state)
 		int calls = 0;
 
 		bench_open(&b, 0, 18, 6);
-		IS(pop(&b, INT64_MAX, budget), WQ__AGENDA_NONE); /* nothing is there */
+		IS(pop(&b, INT64_MAX, budget), WQ__TW_NONE); /* nothing is there */
 		for (int i = 0; i < N; i++)
 			insert(&b, 0, due + i % 10 * 1000);
-		IS(pop(&b, due - 1, budget), WQ__AGENDA_NONE); /* nothing is due */
+		IS(pop(&b, due - 1, budget), WQ__TW_NONE); /* nothing is due */
 		if (budget == 0) {
 			for (int i = 0; i < 3; i++)
-				IS(pop(&b, due + 10000, 0), WQ__AGENDA_AGAIN);
-			IS((int64_t)b.a.n, N);
+				IS(pop(&b, due + 10000, 0), WQ__TW_AGAIN);
+			IS((int64_t)b.tw.n, N);
 			check_next(&b);
 			bench_finish(&b);
 			continue;
 		}
-		while (pop(&b, due + 10000, budget) != WQ__AGENDA_NONE)
+		while (pop(&b, due + 10000, budget) != WQ__TW_NONE)
 			calls++;
-		IS((int64_t)b.a.n, 0);
+		IS((int64_t)b.tw.n, 0);
 		/* Each reference moves once a level at most, and is popped once. */
-		assert_true(calls <= N + (int)(N * b.a.nlevels / budget) + 1);
+		assert_true(calls <= N + (int)(N * b.tw.nlevels / budget) + 1);
 		bench_finish(&b);
 	}
 }
@@ -314,17 +314,16 @@ static void a_budget_bounds_what_is_moved(void **state)
 	bench_open(&b, 0, 18, 6);
 	for (int i = 0; i < N; i++)
 		insert(&b, 0, WQ_SECOND + (int64_t)rng_below(&rng, WQ_MILLISECOND));
-	for (int calls = 0; b.a.n > 0; calls++) {
+	for (int calls = 0; b.tw.n > 0; calls++) {
 		size_t left = BUDGET, before = waiting(&b);
 		wq__ref ref;
-		enum wq__agenda_pop got;
+		enum wq__tw_pop got;
 
 		/* as an owner does: until the budget of this hold is used up */
-		while ((got = wq__agenda_pop(&b.a, 2 * WQ_SECOND, &left, &ref)) ==
-		       WQ__AGENDA_POPPED)
+		while ((got = wq__tw_pop(&b.tw, 2 * WQ_SECOND, &left, &ref)) == WQ__TW_POPPED)
 			was_popped(&b, ref, 2 * WQ_SECOND);
 		assert_true(before - waiting(&b) <= BUDGET);
-		assert_true(got == WQ__AGENDA_NONE || left == 0);
+		assert_true(got == WQ__TW_NONE || left == 0);
 		assert_true(calls < N * 12 / BUDGET);
 	}
 	bench_finish(&b);
@@ -343,7 +342,7 @@ static void inserts_before_the_rest_of_a_long_run(void **state)
 	for (int i = 0; i < N; i++)
 		insert(&b, 0, WQ_SECOND + (int64_t)rng_below(&rng, WQ_MILLISECOND));
 	for (int i = 0; i < N / 2; i++) {
-		IS(pop(&b, now, 2 * N), WQ__AGENDA_POPPED);
+		IS(pop(&b, now, 2 * N), WQ__TW_POPPED);
 		if (i % 50 == 10)
 			insert(&b, 0, (int64_t)rng_below(&rng, WQ_SECOND)); /* to the heap */
 		if (i % 50 == 20)
@@ -371,11 +370,11 @@ static void insert_around_an_opening(size_t n, size_t moved)
 	int64_t first = first_live(&b), last = b.line[b.end - 1].due_ns;
 
 	/* Few go to the heap, more to the levels below, which are opened in turn. */
-	enum wq__agenda_pop got = pop(&b, first, moved);
+	enum wq__tw_pop got = pop(&b, first, moved);
 
 	if (n > 1)
-		assert_true(moved <= n ? got == WQ__AGENDA_AGAIN : got != WQ__AGENDA_NONE);
-	assert_true(n == 1 || moved >= n || b.a.opening != NULL);
+		assert_true(moved <= n ? got == WQ__TW_AGAIN : got != WQ__TW_NONE);
+	assert_true(n == 1 || moved >= n || b.tw.opening != NULL);
 	check_next(&b);
 	/* twice, so that they meet each other too */
 	for (int round = 0; round < 2; round++) {
@@ -410,7 +409,7 @@ static void inserts_into_a_burst_of_one_instant(void **state)
 			for (int i = 0; i < N; i++)
 				insert(&b, 0, due);
 			for (size_t i = 0; i < popped; i++)
-				IS(pop(&b, due, 1), WQ__AGENDA_POPPED);
+				IS(pop(&b, due, 1), WQ__TW_POPPED);
 			check_next(&b);
 			if (others & 1)
 				insert(&b, due, due);
@@ -504,5 +503,5 @@ int main(int argc, char **argv)
 	};
 
 	seed = seed_from(argc, argv);
-	return cmocka_run_group_tests_name("agenda", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("timing wheel", tests, NULL, NULL);
 }

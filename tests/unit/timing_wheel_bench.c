@@ -6,12 +6,12 @@ void bench_open(struct bench *b, int64_t now_ns, uint32_t tick_shift, uint32_t s
 	memory_init(&b->mem);
 	b->allocator = memory_allocator(&b->mem);
 	wq__slab_init(&b->slab, &b->allocator);
-	wq__agenda_init(&b->a, &b->slab, &b->allocator, now_ns, tick_shift, slot_bits);
+	wq__tw_init(&b->tw, &b->slab, &b->allocator, now_ns, tick_shift, slot_bits);
 }
 
 void bench_close(struct bench *b)
 {
-	wq__agenda_release(&b->a);
+	wq__tw_release(&b->tw);
 	wq__slab_release(&b->slab);
 	memory_balanced(&b->mem);
 	free(b->line);
@@ -66,7 +66,7 @@ bool try_insert(struct bench *b, int64_t now_ns, int64_t due_ns)
 {
 	struct want w = {due_ns, new_what(b)};
 
-	if (wq__agenda_insert(&b->a, now_ns, (wq__ref){.due_ns = due_ns, .what = w.what}) < 0)
+	if (wq__tw_insert(&b->tw, now_ns, (wq__ref){.due_ns = due_ns, .what = w.what}) < 0)
 		return false;
 	line_insert(b, w);
 	b->live++;
@@ -95,9 +95,9 @@ void kill_ref(struct bench *b, uint64_t what)
 	b->dead[what] = true;
 	b->deaths++;
 	b->live--;
-	wq__agenda_died(&b->a, keep, b);
-	if (b->a.n > 2 * b->live && b->a.n - 2 * b->live > b->most_over)
-		b->most_over = b->a.n - 2 * b->live;
+	wq__tw_died(&b->tw, keep, b);
+	if (b->tw.n > 2 * b->live && b->tw.n - 2 * b->live > b->most_over)
+		b->most_over = b->tw.n - 2 * b->live;
 }
 
 /* The head of the line. Dead ones stand in it, and may have been swept. */
@@ -112,7 +112,7 @@ void was_popped(struct bench *b, wq__ref ref, int64_t now_ns)
 	IS((int64_t)ref.what, (int64_t)b->line[b->first].what);
 	b->first++;
 	if (b->dead[ref.what])
-		wq__agenda_buried(&b->a);
+		wq__tw_buried(&b->tw);
 	else
 		b->live--;
 }
@@ -126,25 +126,25 @@ int64_t first_live(struct bench *b)
 	return b->scan < b->end ? b->line[b->scan].due_ns : INT64_MAX;
 }
 
-enum wq__agenda_pop pop(struct bench *b, int64_t now_ns, size_t budget)
+enum wq__tw_pop pop(struct bench *b, int64_t now_ns, size_t budget)
 {
-	size_t left = budget, n = b->a.n;
+	size_t left = budget, n = b->tw.n;
 	wq__ref ref = {0};
-	enum wq__agenda_pop got = wq__agenda_pop(&b->a, now_ns, &left, &ref);
+	enum wq__tw_pop got = wq__tw_pop(&b->tw, now_ns, &left, &ref);
 
 	assert_true(left <= budget);
 	switch (got) {
-	case WQ__AGENDA_POPPED:
+	case WQ__TW_POPPED:
 		assert_true(left < budget);
-		IS((int64_t)b->a.n, (int64_t)n - 1);
+		IS((int64_t)b->tw.n, (int64_t)n - 1);
 		was_popped(b, ref, now_ns);
 		break;
-	case WQ__AGENDA_AGAIN:
+	case WQ__TW_AGAIN:
 		IS((int64_t)left, 0);
-		IS((int64_t)b->a.n, (int64_t)n);
+		IS((int64_t)b->tw.n, (int64_t)n);
 		break;
-	case WQ__AGENDA_NONE:
-		IS((int64_t)b->a.n, (int64_t)n);
+	case WQ__TW_NONE:
+		IS((int64_t)b->tw.n, (int64_t)n);
 		assert_true(b->live == 0 || first_live(b) > now_ns);
 		break;
 	}
@@ -153,13 +153,13 @@ enum wq__agenda_pop pop(struct bench *b, int64_t now_ns, size_t budget)
 
 void pop_all(struct bench *b, int64_t now_ns, size_t budget)
 {
-	while (pop(b, now_ns, budget) != WQ__AGENDA_NONE)
+	while (pop(b, now_ns, budget) != WQ__TW_NONE)
 		;
 }
 
 void check_next(struct bench *b)
 {
-	int64_t next = wq__agenda_next(&b->a), first = first_live(b);
+	int64_t next = wq__tw_next(&b->tw), first = first_live(b);
 
 	assert_true(next <= first);
 	if (b->deaths == 0)
@@ -168,9 +168,9 @@ void check_next(struct bench *b)
 
 void check_first(struct bench *b)
 {
-	int64_t before = wq__agenda_next(&b->a), first = first_live(b);
-	bool exact = !b->a.opening && b->a.ndead < WQ__AGENDA_DEAD;
-	int64_t found = wq__agenda_first(&b->a, keep, b);
+	int64_t before = wq__tw_next(&b->tw), first = first_live(b);
+	bool exact = !b->tw.opening && b->tw.ndead < WQ__TW_DEAD;
+	int64_t found = wq__tw_first(&b->tw, keep, b);
 
 	assert_true(found >= before && found <= first);
 	if (exact)
@@ -182,8 +182,8 @@ void bench_finish(struct bench *b)
 {
 	pop_all(b, INT64_MAX, SIZE_MAX);
 	IS((int64_t)b->live, 0);
-	IS((int64_t)b->a.n, 0);
-	IS((int64_t)b->a.ndead, 0);
-	IS(wq__agenda_next(&b->a), INT64_MAX);
+	IS((int64_t)b->tw.n, 0);
+	IS((int64_t)b->tw.ndead, 0);
+	IS(wq__tw_next(&b->tw), INT64_MAX);
 	bench_close(b);
 }

@@ -1,9 +1,9 @@
 /*
- * What the tests of the agenda share: an agenda, beside it a sorted array of
+ * What the tests of the timing wheel share: one, beside it a sorted array of
  * what should be in it, and calls that compare the two.
  */
-#ifndef WQ_TESTS_AGENDA_BENCH_H
-#define WQ_TESTS_AGENDA_BENCH_H
+#ifndef WQ_TESTS_TIMING_WHEEL_BENCH_H
+#define WQ_TESTS_TIMING_WHEEL_BENCH_H
 
 #include "../support/support.h"
 
@@ -18,7 +18,7 @@ struct bench {
 	struct memory mem;
 	wq_allocator allocator;
 	wq__slab slab;
-	wq__agenda a;
+	wq__timing_wheel tw;
 	struct want *line; /* sorted; of equal times the first inserted is the first */
 	size_t first, end, cap;
 	size_t scan;    /* those from first to here are dead */
@@ -45,7 +45,7 @@ void insert(struct bench *b, int64_t now_ns, int64_t due_ns);
 void kill_ref(struct bench *b, uint64_t what);
 
 /* One pop, checked: the answer, what it took off the budget, and what came out. */
-enum wq__agenda_pop pop(struct bench *b, int64_t now_ns, size_t budget);
+enum wq__tw_pop pop(struct bench *b, int64_t now_ns, size_t budget);
 /* Until nothing is due, with so large a budget each time. */
 void pop_all(struct bench *b, int64_t now_ns, size_t budget);
 /* A reference was popped: it is the head of the array. */

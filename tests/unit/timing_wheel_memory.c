@@ -1,4 +1,4 @@
-/* The agenda: dead references are swept, and what it asks of the allocator. */
+/* The timing wheel: dead references are swept, and what it asks of the allocator. */
 #include "timing_wheel_bench.h"
 
 static uint64_t seed;
@@ -147,7 +147,7 @@ static void deaths_in_the_middle_of_an_opening(void **state)
 				insert(&b, 0, start);
 			for (int i = 0; i < rest; i++) /* each to a bucket of its own */
 				insert(&b, 0, start + 1 + ((INT64_C(1) << i % 34) | i));
-			IS(pop(&b, start, crowd), WQ__AGENDA_AGAIN);
+			IS(pop(&b, start, crowd), WQ__TW_AGAIN);
 			for (uint64_t what = 1; what <= crowd; what++)
 				kill_ref(&b, what);
 			check_next(&b);
@@ -278,16 +278,16 @@ static void a_refused_insert_changes_nothing(void **state)
 			int64_t due = now + (int64_t)(rng_next(&rng) >> (2 + rng_below(&rng, 60)));
 
 			for (int skip = 0;; skip++) {
-				size_t n = b.a.n;
-				int64_t next = wq__agenda_next(&b.a);
+				size_t n = b.tw.n;
+				int64_t next = wq__tw_next(&b.tw);
 
 				b.mem.fail_at = b.mem.calls + skip;
 				b.mem.fail_on = true;
 				if (try_insert(&b, now, due))
 					break;
 				refused++;
-				IS((int64_t)b.a.n, (int64_t)n);
-				IS(wq__agenda_next(&b.a), next);
+				IS((int64_t)b.tw.n, (int64_t)n);
+				IS(wq__tw_next(&b.tw), next);
 				/* with no memory at all everything else goes on */
 				if (rng_below(&rng, 4) == 0)
 					pop(&b, now, rng_below(&rng, 100));
@@ -317,18 +317,17 @@ static void reinsert_cannot_fail(void **state)
 
 		bench_open(&b, 0, 18, 6);
 		for (size_t i = 0; i < PERIODIC; i++) {
-			assert_true(wq__agenda_spare(&b.a));
-			assert_int_equal(
-			    wq__agenda_insert(&b.a, 0, (wq__ref){.due_ns = 1000, .what = i + 1}),
-			    0);
+			assert_true(wq__tw_spare(&b.tw));
+			assert_int_equal(wq__tw_insert(&b.tw, 0,
+			                               (wq__ref){.due_ns = 1000, .what = i + 1}),
+			                 0);
 		}
 		for (size_t i = 0; i < others; i++) {
 			int64_t due = (int64_t)rng_below(&rng, 100 * WQ_MILLISECOND);
 
-			assert_int_equal(wq__agenda_insert(&b.a, 0,
-			                                   (wq__ref){.due_ns = due,
-			                                             .what = PERIODIC + 1}),
-			                 0);
+			assert_int_equal(
+			    wq__tw_insert(&b.tw, 0, (wq__ref){.due_ns = due, .what = PERIODIC + 1}),
+			    0);
 		}
 		no_memory_from_now_on(&b);
 		for (size_t left = others; rounds < 200 || left > 0; rounds++) {
@@ -336,7 +335,7 @@ static void reinsert_cannot_fail(void **state)
 			int64_t before = 0;
 
 			now += WQ_MILLISECOND;
-			while (wq__agenda_pop(&b.a, now, &budget, &ref) == WQ__AGENDA_POPPED) {
+			while (wq__tw_pop(&b.tw, now, &budget, &ref) == WQ__TW_POPPED) {
 				assert_true(ref.due_ns >= before && ref.due_ns <= now);
 				before = ref.due_ns;
 				if (ref.what > PERIODIC) {
@@ -345,12 +344,12 @@ static void reinsert_cannot_fail(void **state)
 				}
 				fired[ref.what]++;
 				ref.due_ns = now + 1 + (int64_t)rng_below(&rng, 1000);
-				wq__agenda_reinsert(&b.a, ref);
+				wq__tw_reinsert(&b.tw, ref);
 			}
 		}
 		for (size_t i = 1; i <= PERIODIC; i++)
 			IS((int64_t)fired[i], (int64_t)rounds);
-		IS((int64_t)b.a.n, PERIODIC);
+		IS((int64_t)b.tw.n, PERIODIC);
 		bench_close(&b);
 	}
 }
@@ -371,15 +370,15 @@ static void memory_is_given_back(void **state)
 		for (uint64_t i = 1; i <= N; i++) {
 			int64_t due = now + WQ_SECOND + (int64_t)rng_below(&rng, 59 * WQ_SECOND);
 
-			assert_int_equal(wq__agenda_insert(&b.a, now,
-			                                   (wq__ref){.due_ns = due, .what = i}),
+			assert_int_equal(wq__tw_insert(&b.tw, now,
+			                               (wq__ref){.due_ns = due, .what = i}),
 			                 0);
 		}
 		assert_true(b.mem.bytes > N * 16);
 		/* Little beyond the references themselves: 17 bytes each, in blocks of 2 MiB. */
 		assert_true(b.mem.bytes < N * 18 + (4 << 20));
 		for (int i = 0; i < N; i++) {
-			IS(wq__agenda_pop(&b.a, now + WQ_HOUR, &budget, &ref), WQ__AGENDA_POPPED);
+			IS(wq__tw_pop(&b.tw, now + WQ_HOUR, &budget, &ref), WQ__TW_POPPED);
 			assert_true(ref.due_ns >= last);
 			last = ref.due_ns;
 		}
@@ -400,7 +399,7 @@ static void one_reference_to_and_fro(void **state)
 	for (int i = 0; i < 20000; i++) {
 		insert(&b, now, now + WQ_SECOND);
 		now += WQ_SECOND;
-		IS(pop(&b, now, 2), WQ__AGENDA_POPPED);
+		IS(pop(&b, now, 2), WQ__TW_POPPED);
 		b.first = b.end = b.scan = 0;
 		if (i == 10000)
 			calls = b.mem.calls;
@@ -426,5 +425,5 @@ int main(int argc, char **argv)
 	};
 
 	seed = seed_from(argc, argv);
-	return cmocka_run_group_tests_name("agenda memory", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("timing wheel memory", tests, NULL, NULL);
 }

@@ -99,7 +99,7 @@ static void a_random_tape(void **state)
 	IS(wq_wheel_free(w), 0);
 }
 
-/* What is left of a crowd: the first shelf's segment, and the agenda's own. */
+/* What is left of a crowd: the first shelf's segment, and the timing wheel's own. */
 static void a_crowd_gives_its_memory_back(void **state)
 {
 	struct memory mem;
