@@ -8,6 +8,7 @@
 #include <string.h>
 #include <wq/clock.h>
 
+#include "base/json_escape.h"
 #include "base/utf8.h"
 #include "cli/base/say.h"
 
@@ -70,30 +71,15 @@ void text_release(struct text *t)
 	*t = (struct text){0};
 }
 
+static int put(void *to, const char *bytes, size_t n)
+{
+	text_add(to, bytes, n);
+	return 0;
+}
+
 void text_json(struct text *t, const void *bytes, size_t n)
 {
-	const unsigned char *p = bytes;
-
-	text_str(t, "\"");
-	while (n > 0) {
-		size_t len = wq__utf8(p, n);
-
-		if (len == 0) {
-			text_str(t, "\\ufffd");
-			len = 1;
-		} else if (len > 1) {
-			text_add(t, p, len);
-		} else if (*p == '"' || *p == '\\') {
-			text_print(t, "\\%c", *p);
-		} else if (*p < 0x20 || *p == 0x7f) {
-			text_print(t, "\\u%04x", *p);
-		} else {
-			text_add(t, p, 1);
-		}
-		p += len;
-		n -= len;
-	}
-	text_str(t, "\"");
+	wq__json_escape(bytes, n, true, put, t);
 }
 
 /* How many bytes of it a terminal shows as a character; 0: none of that. */

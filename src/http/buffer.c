@@ -7,7 +7,7 @@
 #include <string.h>
 #include <wq/status.h>
 
-#include "base/utf8.h"
+#include "base/json_escape.h"
 
 int wq__buffer_write(void *ctx, const char *bytes, size_t n)
 {
@@ -51,24 +51,7 @@ void wq__buffer_print(struct wq__buffer *t, const char *format, ...)
 
 void wq__buffer_string(struct wq__buffer *t, const void *bytes, size_t n)
 {
-	const unsigned char *p = bytes;
-
-	wq__buffer_add(t, "\"");
-	while (n > 0) {
-		size_t len = wq__utf8(p, n);
-
-		if (len == 0) {
-			wq__buffer_add(t, "\\ufffd");
-			len = 1;
-		} else if (*p < 0x20 || *p == '"' || *p == '\\' || *p == 0x7f) {
-			wq__buffer_print(t, "\\u%04x", *p);
-		} else {
-			wq__buffer_write(t, (const char *)p, len);
-		}
-		p += len;
-		n -= len;
-	}
-	wq__buffer_add(t, "\"");
+	wq__json_escape(bytes, n, false, wq__buffer_write, t);
 }
 
 void wq__buffer_release(struct wq__buffer *t)

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <wq/snapshot.h>
 
+#include "base/json_escape.h"
 #include "base/utf8.h"
 #include "metrics/json.h"
 
@@ -27,26 +28,15 @@ void wq__json_print(struct wq__json *j, const char *format, ...)
 	va_end(args);
 }
 
+static int put(void *to, const char *bytes, size_t n)
+{
+	wq__json_print(to, "%.*s", (int)n, bytes);
+	return WQ_OK;
+}
+
 void wq__json_string(struct wq__json *j, const void *bytes, size_t len)
 {
-	const unsigned char *p = bytes;
-
-	wq__json_print(j, "\"");
-	while (len > 0) {
-		size_t n = wq__utf8(p, len);
-
-		if (n == 0) {
-			wq__json_print(j, "\\ufffd");
-			n = 1;
-		} else if (*p < 0x20 || *p == '"' || *p == '\\' || *p == 0x7f) {
-			wq__json_print(j, "\\u%04x", *p);
-		} else {
-			wq__json_print(j, "%.*s", (int)n, (const char *)p);
-		}
-		p += n;
-		len -= n;
-	}
-	wq__json_print(j, "\"");
+	wq__json_escape(bytes, len, false, put, j);
 }
 
 int wq__json_end(struct wq__json *j)
