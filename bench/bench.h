@@ -2,6 +2,8 @@
  * What the files of the benchmark share.
  *
  *   main.c        arguments, repetitions, bars, the table, the JSON
+ *   sizes.c       how much is done
+ *   tools.c       threads, memory, time, samples: what does not need the library
  *   primitives.c  what the rows are judged by: mutex, random access, cache
  *                 line, bare futex, clock
  *   slices.c      how work of one thread is timed
@@ -9,6 +11,7 @@
  *   single.c      rows of one thread: cycles and duplicates
  *   bulk.c        rows of one thread: 1M keys in, 1M keys out
  *   sweep.c       rows of one thread: the worst cycle, of all numbers of keys and of all lengths
+ *   flow.[ch]     producers and consumers: their threads and their time
  *   threads.c     rows of producers and consumers
  *   wake.c        rows of sleeping workers
  *   resident.c    rows of one thread: the longest call while a queue grows to 10M and 100M keys
@@ -61,6 +64,7 @@ struct bench_sizes {
 };
 
 extern struct bench_sizes bench_sizes;
+extern const struct bench_sizes bench_quick_sizes; /* sizes.c */
 
 /* ---- rows ---------------------------------------------------------------- */
 
@@ -121,7 +125,7 @@ int bench_few_child(void);
 /* Prints the versions of the loops whose timers are compared, a line each (wheel.c). */
 void bench_wheel_versions(void);
 
-/* ---- tools (primitives.c) ------------------------------------------------ */
+/* ---- tools (tools.c) ------------------------------------------------------- */
 
 int64_t bench_now(void);
 
@@ -131,6 +135,22 @@ void *bench_alloc(size_t n, size_t size);
 void *bench_alloc_lines(size_t size); /* on lines of its own; size: a multiple of BENCH_LINE */
 void bench_thread(uint64_t *thread, void *(*fn)(void *), void *arg);
 void bench_join(uint64_t thread);
+
+/* Sleeps in the kernel; keeps the CPU busy. */
+void bench_rest(int64_t ns);
+void bench_spin(int64_t ns);
+
+/* Keeps this thread on the nth of the CPUs that it may run on; one of them if there are fewer. */
+void bench_pin(int nth);
+
+/* Sorts the samples; the value below which the part p of them lies. */
+double bench_percentile(double *samples, size_t n, double p);
+
+/* A chain of n multiplications; how many of them take 1 µs, as of now. */
+void bench_steps(size_t n);
+size_t bench_count_steps(void);
+
+/* ---- more of them, with the library (primitives.c) ------------------------ */
 
 /* Runs this program once more with `option`, in the same sizes; the line that it prints. */
 void bench_child(const char *option, char *line, size_t size);
@@ -142,16 +162,6 @@ wq_queue *bench_seeded_queue(const wq_clock *clock, const wq_order *order);
 /* A queue with metrics; r may be NULL. */
 wq_queue *bench_named_queue(wq_registry *r);
 void bench_queue_free(wq_queue *q, size_t left);
-
-/* Sleeps in the kernel; keeps the CPU busy. */
-void bench_rest(int64_t ns);
-void bench_spin(int64_t ns);
-
-/* Keeps this thread on the nth of the CPUs that it may run on; one of them if there are fewer. */
-void bench_pin(int nth);
-
-/* Sorts the samples; the value below which the part p of them lies. */
-double bench_percentile(double *samples, size_t n, double p);
 
 /* A word to sleep on, and nothing else: the least that waking a thread costs. */
 struct bench_bell {
@@ -191,12 +201,6 @@ size_t bench_point(const void *x);
  * takes some microseconds once is a matter of luck. The value is bench_low() of them.
  */
 size_t bench_again(size_t n);
-
-/* ---- a microsecond of work (workers.c) ----------------------------------- */
-
-/* A chain of n multiplications; how many of them take 1 µs, as of now. */
-void bench_steps(size_t n);
-size_t bench_count_steps(void);
 
 /* ---- a course: long work whose slices differ (slices.c) ------------------- */
 

@@ -35,31 +35,6 @@
 #define WQ_BENCH_BUILD "unknown"
 #endif
 
-struct bench_sizes bench_sizes = {
-    .keys = 1000000,
-    .slices = 100,
-    .short_keys = 600000,
-    .round_trips = 20000,
-    .wakes = 500,
-    .hot_ns = 75000000,
-    .rest_ns = 1000000,
-    .random_lines = (size_t)1 << 23,
-    .trip_chunks = 500,
-};
-
-static const struct bench_sizes quick_sizes = {
-    .quick = true,
-    .keys = 10000,
-    .slices = 10,
-    .short_keys = 10000,
-    .round_trips = 2000,
-    .wakes = 40,
-    .hot_ns = 20000000,
-    .rest_ns = 500000,
-    .random_lines = (size_t)1 << 18,
-    .trip_chunks = 51,
-};
-
 static const struct bench_groups *const all[] = {
     &bench_single, &bench_bulk,    &bench_threads, &bench_wake,  &bench_memory,
     &bench_wheel,  &bench_delay,   &bench_burst,   &bench_late,  &bench_parts,
@@ -631,7 +606,7 @@ static int parse(int argc, char **argv, struct options *o)
 		}
 		if (strcmp(name, "--quick") == 0) {
 			o->quick = true;
-			bench_sizes = quick_sizes;
+			bench_sizes = bench_quick_sizes;
 			continue;
 		}
 		if (strcmp(name, "--memory-child") == 0)

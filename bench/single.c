@@ -176,8 +176,8 @@ static void metrics_run(const void *arg, void *state, struct bench_sample *sampl
 	bench_queue_free(with->q, 0);
 	with->q = bench_named_queue(NULL);
 	bench_in_turn(&with->work, &without->work, &samples[0]);
-	bench_check(wq_snapshot_take(with->q, &seen) == WQ_OK && seen.adds > 0 && seen.work.sum_ns > 0 &&
-	                seen.running == 0,
+	bench_check(wq_snapshot_take(with->q, &seen) == WQ_OK && seen.adds > 0 &&
+	                seen.work.sum_ns > 0 && seen.running == 0,
 	            "cycle_metrics: nothing was counted");
 	cycle_teardown(with);
 	cycle_teardown(without);

@@ -19,71 +19,14 @@
  * figure. Time runs from the first thread's start to the last one's end.
  */
 #define _GNU_SOURCE
-#include "bench.h"
+#include "flow.h"
 
-#include <sched.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { SIDE_MAX = 32, WORK_SIDES = 4, BATCH = 32 };
-
-static void pause_some(int n)
-{
-	for (int i = 0; i < n; i++) {
-#if defined(__x86_64__) || defined(__i386__)
-		__builtin_ia32_pause();
-#elif defined(__aarch64__)
-		__asm__ volatile("isb");
-#endif
-	}
-}
-
-/* A thread of a row; each on lines of its own. */
-struct side {
-	alignas(BENCH_LINE) struct flow *flow;
-	int index;
-	uint64_t thread;
-	int64_t start_ns;
-	int64_t end_ns;
-	uint64_t count;
-	int bad;
-	alignas(BENCH_LINE) _Atomic uint64_t seen; /* A: consumers' progress, for short_ */
-};
-
-/* Padded on purpose: each of these is written by other threads than its neighbours. */
-struct flow { /* NOLINT(clang-analyzer-optin.performance.Padding): see above */
-	const struct shape *shape;
-	wq_queue *q;
-	size_t nkeys;                            /* pc_, short_: the first ones of the pool */
-	const uint16_t *draws;                   /* hot_ */
-	size_t steps;                            /* work_: that take 1 µs */
-	alignas(BENCH_LINE) _Atomic int waiting; /* A: threads that have yet to come to the start */
-	alignas(BENCH_LINE) _Atomic int adding;  /* A: producers that are not finished */
-	alignas(BENCH_LINE) _Atomic bool stop;   /* A: hot_, time is up */
-	alignas(BENCH_LINE) _Atomic uint64_t claimed; /* A: short_, keys added or about to be */
-	struct side producers[SIDE_MAX];
-	struct side consumers[SIDE_MAX];
-};
-
-struct shape {
-	int producers;
-	int consumers;
-	void (*produce)(struct side *self);
-	void (*consume)(struct side *self);
-	bool hot;
-	bool work;
-};
+enum { WORK_SIDES = 4, BATCH = 32 };
 
 /* ---- what producers do ----------------------------------------------------- */
-
-/* A producer's part of the keys. */
-static void part_of(const struct side *self, size_t *from, size_t *to)
-{
-	size_t n = self->flow->nkeys, parts = (size_t)self->flow->shape->producers;
-
-	*from = n * (size_t)self->index / parts;
-	*to = n * ((size_t)self->index + 1) / parts;
-}
 
 static void produce_all(struct side *self)
 {
@@ -92,7 +35,7 @@ static void produce_all(struct side *self)
 	size_t from, to;
 	int bad = 0;
 
-	part_of(self, &from, &to);
+	flow_part(self, &from, &to);
 	for (size_t i = from; i < to; i++)
 		bad |= wq_add(q, bench_key(pool, i), KEY_LEN) != WQ_QUEUED;
 	self->bad = bad;
@@ -107,7 +50,7 @@ static void produce_many(struct side *self)
 	size_t from, to;
 	int bad = 0;
 
-	part_of(self, &from, &to);
+	flow_part(self, &from, &to);
 	for (size_t i = from; i < to;) {
 		size_t batch = 0;
 
@@ -119,34 +62,6 @@ static void produce_many(struct side *self)
 	self->count = to - from;
 }
 
-/*
- * The right to add a few keys, such that what is claimed and not consumed
- * stays under the bound. Consumers count on lines of their own, and those are
- * read once for every claim: the counting must not be what is measured.
- */
-enum { BACKLOG = 1024, CLAIM = 128 };
-
-static void claim(struct flow *f, uint64_t n)
-{
-	for (;;) {
-		uint64_t claimed = atomic_load_explicit(&f->claimed, memory_order_relaxed);
-		uint64_t seen = 0;
-
-		for (int i = 0; i < f->shape->consumers; i++)
-			seen += atomic_load_explicit(&f->consumers[i].seen, memory_order_relaxed);
-		if (claimed + n < seen + BACKLOG) {
-			if (atomic_compare_exchange_strong_explicit(&f->claimed, &claimed,
-			                                            claimed + n,
-			                                            memory_order_relaxed,
-			                                            memory_order_relaxed))
-				return;
-			continue;
-		}
-		pause_some(32);
-		sched_yield();
-	}
-}
-
 static void produce_short(struct side *self)
 {
 	const struct bench_keys *pool = bench_pool();
@@ -154,11 +69,11 @@ static void produce_short(struct side *self)
 	size_t from, to;
 	int bad = 0;
 
-	part_of(self, &from, &to);
+	flow_part(self, &from, &to);
 	for (size_t i = from; i < to;) {
 		size_t n = to - i < CLAIM ? to - i : CLAIM;
 
-		claim(self->flow, n);
+		flow_claim(self->flow, n);
 		for (size_t end = i + n; i < end; i++)
 			bad |= wq_add(q, bench_key(pool, i), KEY_LEN) != WQ_QUEUED;
 	}
@@ -185,40 +100,15 @@ static void produce_hot(struct side *self)
 	self->count = n;
 }
 
+/* Consumers end when it is empty. */
+static void shut(struct side *self)
+{
+	self->bad |= wq_shutdown(self->flow->q) != WQ_OK;
+}
+
 /* ---- what consumers do ----------------------------------------------------- */
 
-static void consume_all(struct side *self)
-{
-	wq_queue *q = self->flow->q;
-	uint64_t n = 0;
-	wq_item item;
-	int bad = 0, rc;
-
-	while ((rc = wq_get(q, &item)) == WQ_OK) {
-		bad |= wq_done(q, &item) < 0;
-		n++;
-	}
-	self->bad = bad | (rc != WQ_ESHUTDOWN);
-	self->count = n;
-}
-
-static void consume_short(struct side *self)
-{
-	wq_queue *q = self->flow->q;
-	uint64_t n = 0;
-	wq_item item;
-	int bad = 0, rc;
-
-	while ((rc = wq_get(q, &item)) == WQ_OK) {
-		bad |= wq_done(q, &item) < 0;
-		/* relaxed: only the number is passed on */
-		atomic_store_explicit(&self->seen, ++n, memory_order_relaxed);
-	}
-	self->bad = bad | (rc != WQ_ESHUTDOWN);
-	self->count = n;
-}
-
-static void consume_work(struct side *self)
+static inline __attribute__((always_inline)) void consume(struct side *self, bool shows, bool works)
 {
 	wq_queue *q = self->flow->q;
 	size_t steps = self->flow->steps;
@@ -227,12 +117,30 @@ static void consume_work(struct side *self)
 	int bad = 0, rc;
 
 	while ((rc = wq_get(q, &item)) == WQ_OK) {
-		bench_steps(steps);
+		if (works)
+			bench_steps(steps);
 		bad |= wq_done(q, &item) < 0;
 		n++;
+		if (shows) /* relaxed: only the number is passed on */
+			atomic_store_explicit(&self->seen, n, memory_order_relaxed);
 	}
 	self->bad = bad | (rc != WQ_ESHUTDOWN);
 	self->count = n;
+}
+
+static void consume_all(struct side *self)
+{
+	consume(self, false, false);
+}
+
+static void consume_short(struct side *self)
+{
+	consume(self, true, false);
+}
+
+static void consume_work(struct side *self)
+{
+	consume(self, false, true);
 }
 
 static void consume_next(struct side *self)
@@ -263,78 +171,20 @@ static void consume_many(struct side *self)
 
 /* ---- the run of a row ------------------------------------------------------ */
 
-static void wait_for_start(struct side *self)
+static size_t count_keys(const struct shape *s)
 {
-	struct flow *f = self->flow;
-
-	atomic_fetch_sub(&f->waiting, 1);
-	while (atomic_load(&f->waiting) > 0)
-		sched_yield();
-	self->start_ns = bench_now();
-}
-
-static void *producer(void *arg)
-{
-	struct side *self = arg;
-	struct flow *f = self->flow;
-
-	wait_for_start(self);
-	f->shape->produce(self);
-	/* The last one shuts the queue: consumers end when it is empty. */
-	if (atomic_fetch_sub(&f->adding, 1) == 1)
-		self->bad |= wq_shutdown(f->q) != WQ_OK;
-	self->end_ns = bench_now();
-	return NULL;
-}
-
-static void *consumer(void *arg)
-{
-	struct side *self = arg;
-
-	wait_for_start(self);
-	self->flow->shape->consume(self);
-	self->end_ns = bench_now();
-	return NULL;
-}
-
-static void start_sides(struct flow *f, struct side *sides, int n, void *(*fn)(void *))
-{
-	for (int i = 0; i < n; i++) {
-		sides[i].flow = f;
-		sides[i].index = i;
-		bench_thread(&sides[i].thread, fn, &sides[i]);
-	}
-}
-
-static uint64_t join_sides(struct side *sides, int n, int64_t *first_ns, int64_t *last_ns)
-{
-	uint64_t sum = 0;
-
-	for (int i = 0; i < n; i++) {
-		bench_join(sides[i].thread);
-		bench_check(!sides[i].bad, "producers and consumers: a call failed");
-		sum += sides[i].count;
-		if (sides[i].start_ns < *first_ns)
-			*first_ns = sides[i].start_ns;
-		if (sides[i].end_ns > *last_ns)
-			*last_ns = sides[i].end_ns;
-	}
-	return sum;
+	if (s->work)
+		return bench_sizes.keys / 10;
+	return s->produce == produce_short ? bench_sizes.short_keys : bench_pool()->n;
 }
 
 static void *flow_setup(const void *arg)
 {
 	const struct shape *shape = arg;
-	struct flow *f = bench_alloc_lines(sizeof *f);
+	struct flow *f = flow_new(shape, count_keys(shape));
 
-	f->shape = shape;
 	if (shape->hot)
 		f->draws = bench_zipf(HOT_DRAWS, HOT_KEYS, 1.1);
-	f->nkeys = shape->produce == produce_short ? bench_sizes.short_keys : bench_pool()->n;
-	if (shape->work) {
-		f->nkeys = bench_sizes.keys / 10;
-		f->steps = bench_count_steps();
-	}
 	return f;
 }
 
@@ -348,37 +198,20 @@ static double most_work(void)
 
 static void flow_run(const void *arg, void *state, struct bench_sample *samples)
 {
+	const struct shape *s = arg;
 	struct flow *f = state;
-	const struct shape *s = f->shape;
-	int64_t first_ns = INT64_MAX, last_ns = 0;
+	struct flow_result r;
 
-	(void)arg;
 	f->q = bench_queue();
-	atomic_store(&f->waiting, s->producers + s->consumers);
-	atomic_store(&f->adding, s->producers);
-	atomic_store(&f->stop, false);
-	atomic_store(&f->claimed, 0);
-	for (int i = 0; i < SIDE_MAX; i++)
-		atomic_store(&f->consumers[i].seen, 0);
-	start_sides(f, f->consumers, s->consumers, consumer);
-	start_sides(f, f->producers, s->producers, producer);
-	if (s->hot) {
-		bench_rest(bench_sizes.hot_ns);
-		atomic_store(&f->stop, true);
-	}
-
-	uint64_t added = join_sides(f->producers, s->producers, &first_ns, &last_ns);
-	uint64_t got = join_sides(f->consumers, s->consumers, &first_ns, &last_ns);
-	double seconds = (double)(last_ns - first_ns) * 1e-9;
-
+	r = flow_go(f);
 	bench_queue_free(f->q, 0);
 	samples[0].limit = most_work(); /* work_: the others have a floor */
 	if (s->hot) {
-		bench_check(got > 0 && got <= added, "hot keys: more came out than went in");
-		samples[0].value = (double)(added + 2 * got) / seconds;
+		bench_check(r.got > 0 && r.got <= r.added, "hot keys: more came out than went in");
+		samples[0].value = (double)(r.added + 2 * r.got) / r.seconds;
 	} else {
-		bench_check(added == f->nkeys && got == added, "keys were lost");
-		samples[0].value = (double)got / seconds;
+		bench_check(r.added == f->nkeys && r.got == r.added, "keys were lost");
+		samples[0].value = (double)r.got / r.seconds;
 	}
 }
 
@@ -457,6 +290,7 @@ static void pingpong_run(const void *arg, void *state, struct bench_sample *samp
 		                             .consumers = c_,                                      \
 		                             .produce = produce_,                                  \
 		                             .consume = consume_,                                  \
+		                             .finish = shut,                                       \
 		                             .hot = hot_},                                         \
 		.setup = flow_setup, .run = flow_run, .teardown = flow_teardown,                   \
 	}
@@ -465,7 +299,7 @@ static void pingpong_run(const void *arg, void *state, struct bench_sample *samp
 	{                                                                                          \
 		.rows = {{"threads@" #t_, "keys/s", BAR_NONE, 0, NULL}}, .nrows = 1, .reps = 3,    \
 		.threads = true,                                                                   \
-		.arg = &(const struct shape){t_, t_, produce_all, consume_all, .hot = false},      \
+		.arg = &(const struct shape){t_, t_, produce_all, consume_all, .finish = shut},    \
 		.setup = flow_setup, .run = flow_run, .teardown = flow_teardown,                   \
 	}
 
@@ -485,8 +319,8 @@ static const struct bench_group groups[] = {
 	.nrows = 1,
 	.reps = 9,
 	.threads = true,
-	.arg =
-	    &(const struct shape){WORK_SIDES, WORK_SIDES, produce_all, consume_work, .work = true},
+	.arg = &(const struct shape){WORK_SIDES, WORK_SIDES, produce_all, consume_work,
+                                     .finish = shut, .work = true},
 	.setup = flow_setup,
 	.run = flow_run,
 	.teardown = flow_teardown,

@@ -22,7 +22,7 @@
 #include <sched.h>
 #include <stdlib.h>
 
-struct wakes { /* NOLINT(clang-analyzer-optin.performance.Padding): two threads, two lines */
+struct wakes {       /* NOLINT(clang-analyzer-optin.performance.Padding): two threads, two lines */
 	wq_queue *q; /* NULL: bells only */
 	bool busy;
 	size_t n; /* wake-ups in all */

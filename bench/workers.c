@@ -23,38 +23,12 @@
 
 enum { WORKERS = 2 };
 
-/* ---- a microsecond of work -------------------------------------------------- */
-
-/* Each step waits for the one before, so a neighbour on the same core hardly matters. */
-void bench_steps(size_t n)
-{
-	uint64_t x = n;
-
-	for (size_t i = 0; i < n; i++) {
-		x = x * UINT64_C(6364136223846793005) + 1;
-		__asm__ volatile("" : "+r"(x));
-	}
-}
-
-static void steps_run(void *state, size_t n)
-{
-	(void)state;
-	bench_steps(n);
-}
-
 static void pieces_of_work_run(void *state, size_t n)
 {
 	const size_t *steps = state;
 
 	for (size_t i = 0; i < n; i++)
 		bench_steps(*steps);
-}
-
-size_t bench_count_steps(void)
-{
-	struct bench_work steps = {steps_run, NULL, 500000};
-
-	return (size_t)((double)WQ_MICROSECOND / bench_alone(&steps));
 }
 
 /* ---- a pool ----------------------------------------------------------------- */

@@ -1,10 +1,9 @@
 /*
- * What the files of GLib's peer share. The keys, the way of timing and what is declared
- * for them are the benchmark's own (bench.h, keys.c, slices.c), without the library.
+ * What the files of GLib's peer share. The keys, the threads, the way of timing and what is
+ * declared for them are the benchmark's own, without the library: bench.h and flow.h.
  *
  *   main.c     arguments and the lines that are printed
- *   tools.c    those of bench/primitives.c that do not need the library
- *   flow.c     rows of producers and consumers: GAsyncQueue, GThreadPool
+ *   passing.c  rows of producers and consumers: GAsyncQueue, GThreadPool
  *   wake.c     rows of sleeping workers: GAsyncQueue
  *   timeout.c  rows of timers: GLib's timeout sources
  */
@@ -34,10 +33,6 @@ extern const struct peer_groups peer_flow, peer_wake, peer_timeout;
 
 /* What is no key: whoever gets it is finished. */
 extern char peer_over[];
-
-/* N of a row NAME@N, in a quick run no more than 100,000; how often so few are measured. */
-size_t peer_count(size_t n);
-size_t peer_times(size_t n);
 
 /* GLib passes what may be written. */
 static inline gpointer peer_key(const struct bench_keys *k, size_t i)

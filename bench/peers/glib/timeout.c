@@ -122,7 +122,7 @@ static void timers_run(const void *arg, double *values)
 
 static void insert_run(const void *arg, double *values)
 {
-	size_t n = peer_count(*(const size_t *)arg), times = peer_times(n);
+	size_t n = bench_point(arg), times = bench_again(n);
 	double *took = bench_alloc(times, sizeof *took);
 
 	for (size_t i = 0; i < times; i++) {

@@ -1,16 +1,17 @@
-/* As in bench/primitives.c. */
+/* What measuring takes, without the library: the peers that are written in C use it, too. */
 #define _GNU_SOURCE
-#include "peer.h"
+#include "bench.h"
 
+#include <errno.h>
 #include <linux/futex.h>
+#include <pthread.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
-
-char peer_over[1];
 
 int64_t bench_now(void)
 {
@@ -24,7 +25,7 @@ void bench_check(bool ok, const char *what)
 {
 	if (ok)
 		return;
-	fprintf(stderr, "glib-peer: %s\n", what);
+	fprintf(stderr, "%s: %s\n", program_invocation_short_name, what);
 	exit(1);
 }
 
@@ -44,6 +45,19 @@ void *bench_alloc_lines(size_t size)
 	return memset(p, 0, size);
 }
 
+void bench_thread(uint64_t *thread, void *(*fn)(void *), void *arg)
+{
+	pthread_t id;
+
+	bench_check(pthread_create(&id, NULL, fn, arg) == 0, "a thread could not be started");
+	*thread = (uint64_t)id;
+}
+
+void bench_join(uint64_t thread)
+{
+	pthread_join((pthread_t)thread, NULL);
+}
+
 void bench_rest(int64_t ns)
 {
 	struct timespec span = {.tv_sec = (time_t)(ns / 1000000000),
@@ -61,6 +75,19 @@ void bench_spin(int64_t ns)
 		;
 }
 
+void bench_pin(int nth)
+{
+	cpu_set_t set, one;
+
+	bench_check(sched_getaffinity(0, sizeof set, &set) == 0, "no affinity mask");
+	nth %= CPU_COUNT(&set);
+	CPU_ZERO(&one);
+	for (size_t cpu = 0; cpu < CPU_SETSIZE; cpu++)
+		if (CPU_ISSET(cpu, &set) && nth-- == 0)
+			CPU_SET(cpu, &one);
+	bench_check(sched_setaffinity(0, sizeof one, &one) == 0, "a thread could not be pinned");
+}
+
 static int by_value(const void *a, const void *b)
 {
 	double x = *(const double *)a, y = *(const double *)b;
@@ -76,7 +103,9 @@ double bench_percentile(double *samples, size_t n, double p)
 	return samples[at < n ? at : n - 1];
 }
 
-/* As in bench/workers.c. */
+/* ---- a microsecond of work -------------------------------------------------- */
+
+/* Each step waits for the one before, so a neighbour on the same core hardly matters. */
 void bench_steps(size_t n)
 {
 	uint64_t x = n;
@@ -97,17 +126,5 @@ size_t bench_count_steps(void)
 {
 	struct bench_work steps = {steps_run, NULL, 500000};
 
-	return (size_t)(1000 / bench_alone(&steps));
-}
-
-size_t peer_count(size_t n)
-{
-	return bench_sizes.quick && n > 100000 ? 100000 : n;
-}
-
-size_t peer_times(size_t n)
-{
-	size_t times = bench_sizes.keys / n;
-
-	return times < 1 ? 1 : times > bench_sizes.slices ? bench_sizes.slices : times;
+	return (size_t)((double)WQ_MICROSECOND / bench_alone(&steps));
 }
