@@ -53,7 +53,7 @@ class Page(Case):
         self.assertEqual({c for line in commands for c in line.split(" | ")}, {"run", "help", *named.ORDERS})
 
     def test_exit_statuses(self):
-        header = (ROOT / "cli" / "say.h").read_text()
+        header = (ROOT / "cli" / "base" / "say.h").read_text()
         self.assertEqual(re.findall(r"^\.It (\d+)$", section("EXIT STATUS"), re.M),
                          sorted(re.findall(r"EXIT_\w+ = (\d+)", header), key=int))
 
@@ -71,13 +71,13 @@ class Page(Case):
         self.assertEqual(set(re.findall(r"^\.It Li (\w+)$", text[:text.index("\n.It Pa")], re.M)), fields)
 
     def test_outcomes_of_the_log(self):
-        source = (ROOT / "cli" / "settle.c").read_text()
+        source = (ROOT / "cli" / "queue" / "settle.c").read_text()
         text = PAGE[PAGE.index(".It Li outcome"):PAGE.index(".It Li exit")]
         self.assertEqual(set(re.findall(r"^\.Li (\w+)", text, re.M)), set(re.findall(r'return "(\w+)";', source)))
 
     def test_environment(self):
         text = section("ENVIRONMENT")
-        for name in set(re.findall(r'getenv\("(\w+)"\)', "".join(p.read_text() for p in (ROOT / "cli").glob("*.c")))):
+        for name in set(re.findall(r'getenv\("(\w+)"\)', "".join(p.read_text() for p in (ROOT / "cli").rglob("*.c")))):
             self.assertIn(name, text)
         p = self.wq("run", "--", "sh", "-c", "env", input="a\n")
         for name in re.findall(rb"^(WQ_\w+)=", p.stdout, re.M):
