@@ -42,23 +42,28 @@ static long resident(void)
 	return kb * 1024;
 }
 
+/* The resident size when all of them are there. */
+static long add_keys(wq_queue *q, size_t n)
+{
+	char key[KEY_LEN + 1];
+
+	for (size_t i = 0; i < n; i++) {
+		bench_key_format(key, i);
+		bench_check(wq_add(q, key, KEY_LEN) == WQ_QUEUED, "memory: a key was not queued");
+	}
+	return resident();
+}
+
 int bench_memory_child(void)
 {
 	size_t nkeys = bench_sizes.keys;
-	char key[KEY_LEN + 1];
 	wq_item item;
 
 	resident(); /* what reading it costs is there before, too */
 
 	long before = resident();
 	wq_queue *q = bench_queue();
-
-	for (size_t i = 0; i < nkeys; i++) {
-		bench_key_format(key, i);
-		bench_check(wq_add(q, key, KEY_LEN) == WQ_QUEUED, "memory: a key was not queued");
-	}
-
-	long peak = resident();
+	long peak = add_keys(q, nkeys);
 
 	for (size_t i = 0; i < nkeys; i++)
 		bench_check(wq_get(q, &item) == WQ_OK && wq_done(q, &item) == WQ_OK,
@@ -108,19 +113,12 @@ int bench_few_child(void)
 	enum { FEW = 136, TIMES = 5 };
 	size_t nkeys = TIMES * bench_sizes.keys, apart = nkeys / FEW, nheld = 0;
 	wq_item held[FEW], item;
-	char key[KEY_LEN + 1];
 
 	resident();
 
 	long before = resident();
 	wq_queue *q = bench_queue();
-
-	for (size_t i = 0; i < nkeys; i++) {
-		bench_key_format(key, i);
-		bench_check(wq_add(q, key, KEY_LEN) == WQ_QUEUED, "memory: a key was not queued");
-	}
-
-	long peak = resident();
+	long peak = add_keys(q, nkeys);
 
 	for (size_t i = 0; i < nkeys; i++) {
 		bench_check(wq_get(q, &item) == WQ_OK, "memory: a call failed");

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/base/compare.h"
+
 struct place {
 	struct place *next;
 	struct place *again; /* what was given while this one was held; not in the tree */
@@ -27,9 +29,7 @@ static int compare(const void *a, const void *b)
 {
 	const struct place *x = a, *y = b;
 
-	if (x->len != y->len)
-		return x->len < y->len ? -1 : 1;
-	return memcmp(x->key, y->key, x->len);
+	return compare_keys(x->key, x->len, y->key, y->len);
 }
 
 static struct place *find(const struct sequence *s, const void *key, size_t len)

@@ -5,15 +5,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/base/compare.h"
 #include "cli/base/text.h"
 
 static int compare(const void *a, const void *b)
 {
 	const struct dead_key *x = a, *y = b;
 
-	if (x->len != y->len)
-		return x->len < y->len ? -1 : 1;
-	return memcmp(x->key, y->key, x->len);
+	return compare_keys(x->key, x->len, y->key, y->len);
 }
 
 static struct dead_key *find(const struct dead *d, const void *key, size_t len)

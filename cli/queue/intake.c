@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/base/compare.h"
 #include "cli/files/record.h"
 #include "cli/output/sequence.h"
 #include "cli/run.h"
@@ -25,9 +26,7 @@ static int compare(const void *a, const void *b)
 {
 	const struct merged *x = a, *y = b;
 
-	if (x->len != y->len)
-		return x->len < y->len ? -1 : 1;
-	return memcmp(x->key, y->key, x->len);
+	return compare_keys(x->key, x->len, y->key, y->len);
 }
 
 /* Only the log tells these numbers. */

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/base/compare.h"
+
 enum { BYTES = 4 << 20 }; /* of keys that one connection may wait for */
 
 struct waited {
@@ -21,9 +23,7 @@ static int compare(const void *a, const void *b)
 {
 	const struct waited *x = a, *y = b;
 
-	if (x->len != y->len)
-		return x->len < y->len ? -1 : 1;
-	return memcmp(x->key, y->key, x->len);
+	return compare_keys(x->key, x->len, y->key, y->len);
 }
 
 static struct waited *find(struct conn *c, const void *key, size_t len)

@@ -376,7 +376,8 @@ int wq_cancel(wq_queue *q, const void *key, size_t len, unsigned *was)
 	return rc == WQ_OK ? q->engine.cancel(q->state, key, len, WQ_NOWAIT, was) : rc;
 }
 
-int wq_cancel_until(wq_queue *q, const void *key, size_t len, int64_t deadline_ns, unsigned *was)
+/* May this thread wait for the end of the key? Its handler would wait for itself. */
+static int check_wait(wq_queue *q, const void *key, size_t len, int64_t deadline_ns)
 {
 	int rc = check_key(q, key, len);
 
@@ -384,9 +385,14 @@ int wq_cancel_until(wq_queue *q, const void *key, size_t len, int64_t deadline_n
 		return rc;
 	if (deadline_ns < 0)
 		return WQ_EINVAL;
-	if (wq__handles(q, key, len))
-		return WQ_EDEADLK;
-	return q->engine.cancel(q->state, key, len, deadline_ns, was);
+	return wq__handles(q, key, len) ? WQ_EDEADLK : WQ_OK;
+}
+
+int wq_cancel_until(wq_queue *q, const void *key, size_t len, int64_t deadline_ns, unsigned *was)
+{
+	int rc = check_wait(q, key, len, deadline_ns);
+
+	return rc == WQ_OK ? q->engine.cancel(q->state, key, len, deadline_ns, was) : rc;
 }
 
 int wq_cancel_for(wq_queue *q, const void *key, size_t len, int64_t timeout_ns, unsigned *was)
@@ -627,15 +633,9 @@ int wq_wait_idle_for(wq_queue *q, int64_t timeout_ns)
 
 int wq_wait_key_until(wq_queue *q, const void *key, size_t len, int64_t deadline_ns)
 {
-	int rc = check_key(q, key, len);
+	int rc = check_wait(q, key, len, deadline_ns);
 
-	if (rc != WQ_OK)
-		return rc;
-	if (deadline_ns < 0)
-		return WQ_EINVAL;
-	if (wq__handles(q, key, len))
-		return WQ_EDEADLK;
-	return q->engine.wait_key(q->state, key, len, deadline_ns);
+	return rc == WQ_OK ? q->engine.wait_key(q->state, key, len, deadline_ns) : rc;
 }
 
 int wq_wait_key_for(wq_queue *q, const void *key, size_t len, int64_t timeout_ns)

@@ -26,7 +26,7 @@ SUITES = {
     "cli/*": ["cli_(first|usage|input|command)", PROGRAM],
     "cli/client/*": ["cli_(user|orders|outcome|silence)", PROGRAM],
     "cli/socket/*": ["cli_(user|orders|outcome|socket)", PROGRAM],
-    "cli/queue/(dead).?": ["cli_(user|orders|outcome|socket)", PROGRAM],
+    "cli/(queue/dead|base/compare).?": ["cli_(user|orders|outcome|socket)", PROGRAM],
     "cli/socket/(place).?": ["cli_place", PROGRAM],
     "cli/(budget).?": ["cli_(command|crowd)", PROGRAM],
     "cli/files/*": ["cli_(leftover|files|output)", PROGRAM, "cli_lost$"],
