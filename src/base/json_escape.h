@@ -12,9 +12,9 @@
 typedef int (*wq__json_put)(void *to, const char *bytes, size_t n);
 
 /*
- * The bytes as a string, with its quotes. What is no UTF-8 becomes U+FFFD, a byte at a time; control
- * characters, quotes and backslashes are written as \u0022, in the brief form the last two as \".
- * A piece has no more than 6 bytes.
+ * The bytes as a string, with its quotes. What is no UTF-8 becomes U+FFFD, a byte at a time.
+ * Control characters, quotes and backslashes become \u0022; in the brief form the last two \". A
+ * piece has no more than 6 bytes.
  */
 static inline void wq__json_escape(const void *bytes, size_t n, bool brief, wq__json_put put,
                                    void *to)
