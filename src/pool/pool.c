@@ -33,7 +33,8 @@ static _Atomic uint64_t *counter_of(struct wq__worker *w, wq_verdict verdict, in
 		return &w->stale;
 	if (settled == WQ_DEAD)
 		return &w->dead;
-	if (settled == WQ_LEFT)
+	/* One that is done or dropped is so, though a copy of its key may be left over. */
+	if (settled == WQ_LEFT && wq__verdict_comes_back(verdict))
 		return &w->left;
 	if (settled == WQ_CANCELLED)
 		return &w->cancelled;
@@ -102,6 +103,8 @@ static int work(struct wq__worker *w, uint32_t seen)
 		if (p->slow_ns > 0)
 			wq__slow_begin(w);
 		w->verdict = p->handler(p->ctx, &w->item);
+		if (wq__unlikely(!wq__verdict_ok(w->verdict)))
+			w->verdict = WQ_RETRY;
 		if (p->slow_ns > 0)
 			wq__slow_end(w);
 		atomic_store_explicit(&w->busy, false, memory_order_relaxed);

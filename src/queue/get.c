@@ -230,7 +230,7 @@ static wq__apart int end_hold_kept(struct wq__memory *m, const wq_item *item, st
 	return WQ_OK;
 }
 
-/* The hold ends: WQ_OK, WQ_QUEUED or WQ_DELAYED. What is due has been seen to. */
+/* The hold ends: WQ_OK, WQ_QUEUED, WQ_DELAYED or WQ_LEFT. What is due has been seen to. */
 static inline int end_hold(struct wq__memory *m, const wq_item *item, struct wq__entry *e,
                            wq__place at)
 {

@@ -530,17 +530,12 @@ wq_verdict wq_retry_after(int64_t delay_ns)
 	return (wq_verdict){.kind = WQ_VERDICT_RETRY, .delay_ns = delay_ns > 0 ? delay_ns : 0};
 }
 
-static bool verdict_ok(wq_verdict v)
-{
-	return v.kind <= WQ_VERDICT_FATAL && v.delay_ns >= 0 && v.reserved0 == 0;
-}
-
 int wq_settle(wq_queue *q, const wq_item *item, wq_verdict verdict)
 {
 	wq_turn t = {.steps = WQ_TURN_SETTLE, .verdict = verdict};
 	wq_item mine;
 
-	if (!q || !item || !item_ok(item) || !verdict_ok(verdict))
+	if (!q || !item || !item_ok(item) || !wq__verdict_ok(verdict))
 		return WQ_EINVAL;
 	mine = *item;
 	settle(q, &mine, &t);
@@ -554,8 +549,6 @@ int wq_retry(wq_queue *q, const wq_item *item)
 
 int wq__settle_next(wq_queue *q, wq_item *item, wq_turn *t)
 {
-	if (wq__unlikely(!verdict_ok(t->verdict)))
-		t->verdict = WQ_RETRY;
 	return settle(q, item, t);
 }
 
@@ -567,7 +560,7 @@ int wq_settle_next_until(wq_queue *q, wq_item *item, wq_verdict verdict,
 	             .deadline_ns = deadline_ns};
 	int rc;
 
-	if (!q || !item || !item_ok(item) || !verdict_ok(verdict) || deadline_ns < WQ_NOWAIT)
+	if (!q || !item || !item_ok(item) || !wq__verdict_ok(verdict) || deadline_ns < WQ_NOWAIT)
 		return WQ_EINVAL;
 
 	wq_item mine = *item;
