@@ -110,6 +110,16 @@ static bool may_go(void *arg)
 	return true;
 }
 
+/* Has it, by its return, cut off what waits? No drain is there that waits, or this ends it. */
+static bool cuts(const struct call *c)
+{
+	for (int i = 0; i < run.ncalls; i++) {
+		if (run.call[i].op->flags & WAITS)
+			return c->op->flags & RELEASES;
+	}
+	return c->op->flags & STOPS;
+}
+
 static void make_call(struct call *c)
 {
 	c->task = sim_self();
@@ -124,6 +134,8 @@ static void make_call(struct call *c)
 	c->first = sim_call_first();
 	c->last = sim_call_last();
 	c->returned = true;
+	if (!run.cut && cuts(c))
+		run.cut = c->last;
 	sim_trace("%s -> %lld", c->op->name, (long long)c->rc);
 	pairs_answered(c);
 }
@@ -240,7 +252,9 @@ static void finisher(void *arg)
 	sim_until(at_stage, (void *)3);
 	if (!run.stopped)
 		run.stopped = 2 * sim_section() + 1;
+	sim_call_begin();
 	SIM_CHECK(wq_shutdown(run.q) == WQ_OK);
+	run.cut = run.cut ? run.cut : sim_call_last();
 	end_holds();
 	work_off(false);
 	sim_until(all_returned, NULL);

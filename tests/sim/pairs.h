@@ -111,6 +111,7 @@ struct pairs {
 	uint32_t gone[PAIRS_KEYS];   /* was cancelled */
 	uint32_t sure[PAIRS_KEYS];   /* of the other three: no earlier than this */
 	uint32_t stopped;            /* the first call that stops began; 0: none has */
+	uint32_t cut;                /* the section after which what waits is left over; 0: none */
 	int handlers;                /* under way */
 };
 

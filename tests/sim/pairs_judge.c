@@ -59,6 +59,8 @@ void pairs_hold_ended(int key, int64_t rc, uint32_t section)
 	}
 	if (rc < 0)
 		sim_fail("a hold of %s was not ended: %s", pairs_key(key), wq_status_name((int)rc));
+	if (rc == WQ_DELAYED && run.cut && sim_call_first() > run.cut)
+		sim_fail("key %s is said to come due, but is left over", pairs_key(key));
 	if (rc == WQ_LEFT && !run.stopped)
 		sim_fail("key %s is left over, but nobody has shut the queue", pairs_key(key));
 	if (rc == WQ_LEFT)

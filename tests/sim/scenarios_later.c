@@ -39,6 +39,7 @@ static struct {
 	bool stopping;
 	bool patient;         /* the stop waits for what waits */
 	bool released;        /* by a shutdown, which leaves the rest over */
+	bool cut;             /* a shutdown has returned: nothing comes due any more */
 	uint64_t least, most; /* copies that are left over */
 } l;
 
@@ -302,6 +303,7 @@ static void shut_down(void)
 	give_up_after(sim_now());
 	l.most = copies_after(sim_now());
 	SIM_CHECK(wq_shutdown(l.q) == WQ_OK);
+	l.cut = true;
 	l.least = copies_after(sim_now());
 }
 
@@ -451,9 +453,12 @@ static void worker(void *arg)
 
 		work(&it);
 		k->held = false;
+
+		bool cut = l.cut;
+
 		rc = wq_done(l.q, &it);
 		k->done_ns = sim_now();
-		SIM_CHECK(rc == WQ_OK || rc == WQ_QUEUED || rc == WQ_DELAYED ||
+		SIM_CHECK(rc == WQ_OK || rc == WQ_QUEUED || (rc == WQ_DELAYED && !cut) ||
 		          (rc == WQ_LEFT && l.stopping));
 	}
 }
