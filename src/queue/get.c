@@ -224,7 +224,7 @@ static wq__apart int end_hold_kept(struct wq__memory *m, const wq_item *item, st
 		}
 	} else if (e->bits & WQ_STATE_WAITING) {
 		wq__entry_set_state(e, WQ_STATE_WAITING | (e->bits & WQ__BESIDE));
-		return m->flags & WQ__CUT ? WQ_LEFT : WQ_DELAYED;
+		return m->flags & WQ__CUT && !WQ__BUG(LEFT_UNSAID) ? WQ_LEFT : WQ_DELAYED;
 	}
 	wq__vanish(m, e, item->slot);
 	return WQ_OK;
