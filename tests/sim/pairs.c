@@ -11,7 +11,7 @@
  *
  * --lanes: of queues with a lane, in which Gets poll before they sleep.
  * --preemptions N explores all schedules with N of them; WQ_LONG=1: two for most
- * pairs. --bug NAME switches a seeded bug on, --failures N goes on until N groups have failed,
+ * pairs, with lanes for every sixteenth. --bug NAME switches a seeded bug on, --failures N goes on until N groups have failed,
  * --expect-failure wants so many to fail.
  */
 #include "pairs.h"
@@ -29,11 +29,13 @@ enum {
 	QUICK_STOPS = 2,
 	QUICK_SHARE = 4,
 	LANES_SHARE = 14,
+	LANES_TWICE = 16,
 	MAX_FAILURES = 20,
 	MAX_RUNS = 200000
 };
 
-/* With lanes, unless there is time, every seventh group runs, from all states.
+/* With lanes each group runs with one length of holds, in turn, and unless there is time, every
+ * fourteenth runs, from all states.
  * QUICK: unless there is time, each group runs with one length of holds, in turn, and of
  * those that do not stop the queue, every fourth runs. */
 enum has {
@@ -418,12 +420,17 @@ static bool stops(void)
 	return false;
 }
 
-/* How many preemptions, unless we were told: two if there is time, where that pays most. */
+/*
+ * How many preemptions, unless we were told: two if there is time, where that pays most; with lanes,
+ * which have many more points to switch at, for a share of the groups.
+ */
 static int preemptions(void)
 {
+	bool pays = group.n == 2 && (stops() || !(group.state->has & QUICK));
+
 	if (opt.preemptions >= 0)
 		return opt.preemptions;
-	return opt.long_run && group.n == 2 && (stops() || !(group.state->has & QUICK)) ? 2 : 1;
+	return opt.long_run && pays && (!sim_lanes || sum.groups % LANES_TWICE == 0) ? 2 : 1;
 }
 
 static void run_group(void)
@@ -440,7 +447,8 @@ static void run_group(void)
 	for (int hold = 1; hold <= HOLDS; hold++) {
 		if (opt.hold && hold != opt.hold)
 			continue;
-		if (quick && !opt.hold && (int)(sum.groups / opt.parts) % HOLDS != hold - 1)
+		if ((quick || (sim_lanes && !opt.calls)) && !opt.hold &&
+		    (int)(sum.groups / opt.parts) % HOLDS != hold - 1)
 			continue;
 		wq__hold_limit = (size_t)hold;
 
