@@ -182,8 +182,7 @@ static void done_many_is_inside(void **state)
 			victim_open();
 			hold(bulks[i].held, bulks[i].stale);
 			victim_arm();
-			IS(wq_done_many(victim.q, items, n,
-			                told ? outcomes : NULL),
+			IS(wq_done_many(victim.q, items, n, told ? outcomes : NULL),
 			   (int64_t)bulks[i].held);
 			victim_fell(bulks[i].busy, 0);
 		}
@@ -465,27 +464,36 @@ static void come_due(void)
 	wq_item it;
 
 	wq_manual_clock_advance(f.mc, BURST);
-	answers[0] = wq_try_get(f.q, &it);
+	for (answers[1] = 0; (answers[0] = wq_try_get(f.q, &it)) == WQ_OK; answers[1]++)
+		IS(wq_done(f.q, &it), WQ_OK);
 }
 
 /*
- * What was not due when a shutdown began is discarded, however long that takes. In line it
+ * What was not due when a shutdown began is left over, however long that takes. In line it
  * might stand for ever: the workers have been told that nothing comes any more.
  */
-static void a_burst_amid_a_shutdown_is_dropped(void **state)
+static void a_burst_amid_a_shutdown_is_left(void **state)
 {
-	wq_report r;
+	static const int due[] = {0, BURST / 2};
 
 	(void)state;
-	burst_open(NULL);
-	IS(wq_done(f.q, &held), WQ_OK);
-	meanwhile_is(come_due);
-	IS(wq_shutdown(f.q), WQ_OK);
-	IS(answers[0], WQ_ESHUTDOWN);
-	IS(wq_drain_until(f.q, 0, NULL, &r), WQ_OK);
-	IS((int64_t)r.discarded, BURST);
-	IS(wq_wait_idle_until(f.q, 0), WQ_OK);
-	burst_close(0);
+	for (size_t i = 0; i < LENGTH(due); i++) {
+		wq_report r;
+
+		burst_open(NULL);
+		IS(wq_done(f.q, &held), WQ_OK);
+		wq_manual_clock_advance(f.mc, due[i]);
+		meanwhile_is(come_due);
+		IS(wq_shutdown(f.q), WQ_OK);
+		IS(answers[0], WQ_ESHUTDOWN);
+		IS(answers[1], due[i]);
+		IS(wq_drain_until(f.q, 0, NULL, &r), WQ_LEFT);
+		IS((int64_t)r.queued, 0);
+		IS((int64_t)r.delayed, BURST - due[i]);
+		IS((int64_t)r.retries, 0);
+		IS(wq_wait_idle_until(f.q, 0), WQ_OK);
+		burst_close(BURST - due[i]);
+	}
 }
 
 /* Some keys come due, and a worker does what it finds. */
@@ -514,27 +522,31 @@ static void a_drain_runs_all_that_waits(void **state)
 }
 
 /* [DRAIN] A shutdown releases every drain that has begun, however far it has come. */
-static void a_drain_that_drops_is_released(void **state)
+static void a_drain_amid_a_burst_is_released(void **state)
 {
-	static const enum wq_drain_mode ways[] = {WQ_DRAIN_LEAVE, WQ_DRAIN_RUN, WQ_DRAIN_WAIT};
+	static const struct {
+		enum wq_drain_mode mode;
+		int64_t queued;
+	} ways[] = {{WQ_DRAIN_LEAVE, 0}, {WQ_DRAIN_RUN, BURST}, {WQ_DRAIN_WAIT, BURST - 1}};
 
 	(void)state;
-	for (size_t i = 0; i < sizeof ways / sizeof ways[0]; i++) {
-		wq_drain_options o = {.mode = ways[i]};
+	for (size_t i = 0; i < LENGTH(ways); i++) {
+		wq_drain_options o = {.mode = ways[i].mode};
 		wq_report r;
 
 		burst_open(NULL);
 		/* One that waits for what waits lets go of the lock for what is due. */
-		if (ways[i] == WQ_DRAIN_WAIT)
+		if (o.mode == WQ_DRAIN_WAIT)
 			wq_manual_clock_advance(f.mc, BURST - 1);
 		meanwhile_is(shut);
 		IS(wq_drain_until(f.q, WQ_NEVER, &o, &r), WQ_EINTERRUPTED);
 		IS(answers[0], WQ_OK);
 		IS((int64_t)r.running, 1);
-		IS((int64_t)r.waiting, 0);
-		IS((int64_t)(r.queued + r.discarded), BURST);
+		IS((int64_t)r.queued, ways[i].queued);
+		IS((int64_t)r.delayed, BURST - ways[i].queued);
+		IS((int64_t)r.retries, 0);
 		IS(wq_done(f.q, &held), WQ_OK);
-		burst_close((int)r.queued);
+		burst_close(BURST); /* in line or left over */
 	}
 }
 
@@ -545,27 +557,40 @@ static void drain_beside(void)
 	answers[0] = wq_drain_until(f.q, 0, NULL, &reported);
 }
 
-/* [DRAIN] WQ_OK: nothing is left, not even what another thread is about to drop. */
-static void a_drain_beside_a_shutdown_leaves_nothing(void **state)
+/*
+ * [DRAIN] Beside a thread that is still moving what is due, a drain counts every key once: those
+ * that were due at the cut in line, and the others as left over.
+ */
+static void a_drain_beside_a_shutdown_counts_all(void **state)
 {
+	static const int due[] = {0, BURST / 2};
+
 	(void)state;
-	for (int call = 0; call < 2; call++) {
-		burst_open(NULL);
-		IS(wq_done(f.q, &held), WQ_OK);
-		meanwhile_is(drain_beside);
-		IS(call ? wq_drain_until(f.q, 0, NULL, NULL) : wq_shutdown(f.q), WQ_OK);
-		IS(answers[0], WQ_OK);
-		IS((int64_t)reported.waiting, 0);
-		IS((int64_t)reported.discarded, BURST);
-		burst_close(0);
-	}
+	for (int call = 0; call < 2; call++)
+		for (size_t i = 0; i < LENGTH(due); i++) {
+			int answer = due[i] > 0 ? WQ_ETIMEDOUT : WQ_LEFT;
+
+			burst_open(NULL);
+			IS(wq_done(f.q, &held), WQ_OK);
+			wq_manual_clock_advance(f.mc, due[i]);
+			meanwhile_is(drain_beside);
+			if (call)
+				IS(wq_drain_until(f.q, 0, NULL, NULL), answer);
+			else
+				IS(wq_shutdown(f.q), WQ_OK);
+			IS(answers[0], answer);
+			IS((int64_t)reported.queued, due[i]);
+			IS((int64_t)reported.delayed, BURST - due[i]);
+			IS((int64_t)reported.retries, 0);
+			burst_close(BURST);
+		}
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(a_drain_that_drops_is_released),
-	    cmocka_unit_test(a_drain_beside_a_shutdown_leaves_nothing),
+	    cmocka_unit_test(a_drain_amid_a_burst_is_released),
+	    cmocka_unit_test(a_drain_beside_a_shutdown_counts_all),
 	    cmocka_unit_test(done_many_is_inside),
 	    cmocka_unit_test(next_many_is_inside),
 	    cmocka_unit_test(get_many_is_inside),
@@ -575,7 +600,7 @@ int main(void)
 	    cmocka_unit_test(a_walk_sees_keys_of_one_hash_once),
 	    cmocka_unit_test(an_item_is_handed_back_once_amid_a_burst),
 	    cmocka_unit_test(an_add_amid_a_burst_sees_a_shutdown),
-	    cmocka_unit_test(a_burst_amid_a_shutdown_is_dropped),
+	    cmocka_unit_test(a_burst_amid_a_shutdown_is_left),
 	    cmocka_unit_test(a_drain_runs_all_that_waits),
 	};
 
