@@ -8,8 +8,9 @@
  * release calls wq__lock_wake(), which the linker replaces (--wrap): there the lock is seen to
  * be given, and is taken and released in the place of the one who waits.
  */
-#include "../support/cancel.h"
 #include "../support/support.h"
+
+#include "../support/cancel.h"
 
 #include "queue/memory.h"
 
