@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/fail.h"
 #include "pool/pool.h"
 
 /* Room for the key's copy; false: there is none, and nobody watches this time. */
@@ -65,14 +66,15 @@ void wq__slow_end(struct wq__worker *w)
 	wq__lock_release(&w->lock);
 	if (over)
 		report(w->pool, &(wq_slow_handler){.key = w->key,
-		                               .len = w->item.len,
-		                               .attempts = w->item.attempts,
-		                               .worker = w->number,
-		                               .running_ns = took});
+		                                   .len = w->item.len,
+		                                   .attempts = w->item.attempts,
+		                                   .worker = w->number,
+		                                   .running_ns = took});
 }
 
 /* Copies what is to be reported of the worker; false: nothing, but *next may be earlier. */
-static bool examine(wq_pool *p, struct wq__worker *w, int64_t now, int64_t *next, wq_slow_handler *out)
+static bool examine(wq_pool *p, struct wq__worker *w, int64_t now, int64_t *next,
+                    wq_slow_handler *out)
 {
 	bool over = false;
 
@@ -88,10 +90,10 @@ static bool examine(wq_pool *p, struct wq__worker *w, int64_t now, int64_t *next
 		w->reported = true;
 		memcpy(p->key, w->key, w->item.len + 1);
 		*out = (wq_slow_handler){.key = p->key,
-		                     .len = w->item.len,
-		                     .attempts = w->item.attempts,
-		                     .worker = w->number,
-		                     .running_ns = now - w->started_ns};
+		                         .len = w->item.len,
+		                         .attempts = w->item.attempts,
+		                         .worker = w->number,
+		                         .running_ns = now - w->started_ns};
 	}
 	wq__lock_release(&w->lock);
 	return over;
@@ -127,14 +129,15 @@ static void look(void *ctx, const wq_timer_event *event)
 int wq__slow_start(wq_pool *p)
 {
 	wq_timer_options o = {.allocator = &p->allocator, .clock = &p->q->clock};
-	int rc = WQ_ENOMEM;
+	int rc;
 
 	p->key = wq__alloc(&p->allocator, WQ_KEY_MAX + 1, 8);
-	if (p->key)
-		rc = wq_timer_new(&p->timer, &o);
+	if (!p->key)
+		return wq__fail_memory();
+	rc = wq_timer_new(&p->timer, &o);
 	if (rc == WQ_OK)
 		rc = wq_timer_every(p->timer, p->slow_ns, look, p, NULL);
-	return rc;
+	return rc == WQ_ENOMEM ? wq__fail_memory() : rc;
 }
 
 void wq__slow_stop(wq_pool *p)
