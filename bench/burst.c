@@ -5,7 +5,7 @@
  *   hold_max       the most keys that enter the line in one hold of the lock meanwhile
  *   hold_p999      how long the holds that move keys last; to compare
  *   get_longest    the longest Get, which may be many holds; to compare
- *   bystander_max  the longest wq_shutting_down() of another thread while a shutdown drops keys
+ *   bystander_max  the longest wq_shutting_down() of another thread while a drain puts them in line
  */
 #include "bench.h"
 
@@ -204,10 +204,11 @@ static void *stand_by(void *arg)
 	return NULL;
 }
 
-/* How long the shortest of calls takes while a shutdown drops what waits. */
+/* How long the shortest of calls takes while a drain runs what waits. */
 static void bystander_run(const void *arg, void *state, struct bench_sample *samples)
 {
 	const struct bench_keys *pool = bench_pool();
+	const wq_drain_options all = {.mode = WQ_DRAIN_RUN};
 	struct bystander b = {.q = bench_queue()};
 	size_t n = bench_sizes.keys;
 	uint64_t thread;
@@ -218,12 +219,12 @@ static void bystander_run(const void *arg, void *state, struct bench_sample *sam
 	for (size_t i = 0; i < n; i++)
 		bad |= wq_add_after(b.q, bench_key(pool, i), KEY_LEN, WQ_HOUR) != WQ_DELAYED;
 	bench_thread(&thread, stand_by, &b);
-	bad |= wq_shutdown(b.q) != WQ_OK;
+	bad |= wq_drain_until(b.q, 0, &all, NULL) != WQ_ETIMEDOUT;
 	atomic_store(&b.over, true);
 	bench_join(thread);
 	bench_check(!bad, "bystander: a call failed");
 	samples[0].value = (double)b.longest;
-	bench_queue_free(b.q, 0);
+	bench_queue_free(b.q, n);
 }
 
 /* ---- the rows -------------------------------------------------------------- */

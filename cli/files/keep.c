@@ -245,6 +245,12 @@ struct gathered {
 	bool stated; /* there is more to say than their keys */
 };
 
+/* Neither in line nor held. */
+static bool only_waits(const wq_key_info *info)
+{
+	return !(info->state & (WQ_STATE_QUEUED | WQ_STATE_RUNNING));
+}
+
 /* A key that is only remembered has no state. */
 static int measure(void *ctx, const wq_key_info *info)
 {
@@ -254,13 +260,13 @@ static int measure(void *ctx, const wq_key_info *info)
 		return 0;
 	g->nkeys++;
 	g->nbytes += info->len;
-	g->stated |= info->state == WQ_STATE_WAITING || info->failures > 0;
+	g->stated |= only_waits(info) || info->failures > 0;
 	return 0;
 }
 
 static struct left left_of(const struct gathered *g, const wq_key_info *info)
 {
-	bool waits = info->state == WQ_STATE_WAITING;
+	bool waits = only_waits(info);
 
 	return (struct left){
 	    .at = g->used,

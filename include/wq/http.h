@@ -23,12 +23,13 @@
  *   queued  | in line; the oldest             ||  "found":..,     of those, how many S and M fit
  *   running | held; the longest               ||  "keys":[{"key":..,"len":..,"state":["queued"],
  *   waiting | those that come due next        ||    "age_ns":..,"due_ns":..,"running_ns":..,
- *   left    | left over; the oldest           ||    "failures":..}]}
+ *   left    | left over; the next to come due ||    "failures":..}]}
  *   failing | with failures; the most         ||
  *
  * N is 1 to 1000, 100 if left out. M: keys that contain it, at most 256 bytes. A key is shown as in
  * a snapshot, its first 127 bytes; len is of the whole. age_ns is null for a key that only waits,
- * due_ns for one that waits for no time, running_ns for one that is not held.
+ * due_ns for one that waits for no time, running_ns for one that is not held. "retrying" stands beside
+ * "waiting" or "left" for a key that waits for a retry, not for a delay.
  *
  * It has two threads of its own. Requests are answered from pictures of the queues that are taken
  * at most every so often, however many ask: all requests together hold a queue's lock for

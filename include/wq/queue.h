@@ -351,8 +351,8 @@ WQ_API int wq_set_failures(wq_queue *q, const void *key, size_t len, uint32_t fa
  * give a new one. Nothing is counted as an add.
  *
  * Returns WQ_MOVED, or WQ_ENOTFOUND: it does not wait; WQ_EINVAL (also for
- * due_ns < 0), WQ_ETOOLONG, WQ_ENOMEM: it keeps its time; or WQ_ESHUTDOWN: a shutdown or
- * drain is about to drop it, or a drain that waited for all but WQ_NEVER is over.
+ * due_ns < 0), WQ_ETOOLONG, WQ_ENOMEM: it keeps its time; or WQ_ESHUTDOWN: it is left over, or
+ * a drain that waited for all but WQ_NEVER is over.
  */
 WQ_API int wq_reschedule(wq_queue *q, const void *key, size_t len, int64_t due_ns);
 
@@ -362,8 +362,9 @@ WQ_API int wq_reschedule(wq_queue *q, const void *key, size_t len, int64_t due_n
  * by a retry of this hold. An add after the cancel counts as always. What the limiter
  * remembers of it stays.
  *
- * Returns WQ_CANCELLED, and in *was (unless it is NULL) the WQ_STATE_ bits that it found; or
- * WQ_ENOTFOUND; WQ_EINVAL, WQ_ETOOLONG. Blocks: no. Allocates: no.
+ * Returns WQ_CANCELLED, and in *was (unless it is NULL) the WQ_STATE_ bits that it found, QUEUED,
+ * RUNNING, DIRTY and WAITING (also of a copy that was left over); or WQ_ENOTFOUND; WQ_EINVAL,
+ * WQ_ETOOLONG: *was is untouched. Blocks: no. Allocates: no.
  */
 WQ_API int wq_cancel(wq_queue *q, const void *key, size_t len, unsigned *was);
 
@@ -721,14 +722,14 @@ typedef int (*wq_walk_fn)(void *ctx, const wq_key_info *info);
 
 /*
  * The keys that a drain did not finish, by reason, as one consistent cut. All but dead are 0 after
- * WQ_OK.
+ * WQ_OK. A key whose copy waits while it is queued or held counts in both places.
  */
 typedef struct wq_report {
 	uint64_t queued;      /* in line */
 	uint64_t running;     /* held, dirty or not */
 	uint64_t dirty;       /* of those, added again meanwhile */
-	uint64_t retries;     /* failed, and waited for a retry or were not retried any more */
-	uint64_t delayed;     /* waited for the due time of a delayed add */
+	uint64_t retries;     /* copies that wait or are left over, RETRYING: failed, or limited adds */
+	uint64_t delayed;     /* the other copies that wait or are left over: delayed adds, reminders */
 	uint64_t dead;        /* died: max_attempts or WQ_FATAL, since wq_new() */
 	uint64_t reserved[2]; /* zero */
 } wq_report;

@@ -33,7 +33,7 @@ typedef int64_t wq_value;
 	X(WQ_DELAYED, 4, "the key waits for its due time")                                         \
 	X(WQ_MOVED, 5, "the key was waiting; its time was changed")                                \
 	X(WQ_KEPT, 6, "the key was waiting; it kept its time")                                     \
-	X(WQ_CANCELLED, 7, "the key was cancelled while it was held; it is done")                  \
+	X(WQ_CANCELLED, 7, "the key was cancelled")                                                \
 	X(WQ_LEFT, 8, "the queue is shut down; keys were left over")                               \
 	X(WQ_DEAD, 9, "the key has failed as often as max_attempts allows, and was given up")      \
 	X(WQ_EINVAL, -1, "invalid argument")                                                       \

@@ -36,6 +36,9 @@
 	X(LEADER_LOST, "a leader that leaves is not replaced")                                     \
 	X(ABSORB_NOTHING, "an add leaves the waiting copy of its key")                             \
 	X(CUT_IGNORED, "keys come due after a shutdown")                                           \
+	X(LEFT_FORGOTTEN, "a retry after a shutdown is forgotten instead of left over")            \
+	X(LEFT_AS_DELAYED, "a retry after a shutdown counts as a delayed add")                     \
+	X(LEFT_UNSAID, "a done after a shutdown says that the copy beside it will come due")       \
 	X(OFFER_NO_WAKE, "a new head of the delay queue wakes nobody")                             \
 	X(LEADER_NOT_PASSED, "a taker leaves with values behind it and wakes no new leader")       \
 	X(CLOSE_WAKES_ONE, "closing a delay queue wakes one taker instead of all")                 \

@@ -1,5 +1,7 @@
+#define _POSIX_C_SOURCE 200809L /* strerror_r */
 #include "base/fail.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -8,12 +10,35 @@ static _Thread_local char text[WQ_ERROR_MAX];
 
 int wq__fail(int status, const char *format, ...)
 {
+	int saved = errno;       /* which may say more */
+	char made[WQ_ERROR_MAX]; /* an argument may be the text that is there */
 	va_list args;
 
 	va_start(args, format);
-	vsnprintf(text, sizeof text, format, args);
+	vsnprintf(made, sizeof made, format, args);
 	va_end(args);
+	memcpy(text, made, strlen(made) + 1);
+	errno = saved;
 	return status;
+}
+
+int wq__fail_allocator(void)
+{
+	return wq__fail(WQ_EINVAL, "the allocator has no function alloc or free");
+}
+
+int wq__fail_memory(void)
+{
+	return wq__fail(WQ_ENOMEM, "out of memory");
+}
+
+int wq__fail_system(int status, const char *what)
+{
+	char reason[128];
+
+	if (strerror_r(errno, reason, sizeof reason) != 0)
+		snprintf(reason, sizeof reason, "error %d", errno);
+	return wq__fail(status, "%s: %s", what, reason);
 }
 
 int wq_fail(int status, const char *reason)

@@ -10,4 +10,11 @@
 /* Remembers the text, cut off if it is long, and returns the status. */
 __attribute__((format(printf, 2, 3), cold)) int wq__fail(int status, const char *format, ...);
 
+/* What many say: WQ_EINVAL, WQ_ENOMEM. */
+__attribute__((cold)) int wq__fail_allocator(void);
+__attribute__((cold)) int wq__fail_memory(void);
+
+/* What failed, and why errno says it did. */
+__attribute__((cold)) int wq__fail_system(int status, const char *what);
+
 #endif

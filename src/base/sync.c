@@ -528,8 +528,10 @@ bool wq__thread_start(wq__thread *t, void (*run)(void *arg), void *arg, const ch
 	sigset_t all, before;
 	int rc;
 
-	if (!s)
+	if (!s) {
+		errno = ENOMEM;
 		return false;
+	}
 	rc = pthread_attr_init(&attr);
 	if (rc != 0)
 		goto no_attr;
@@ -549,8 +551,10 @@ bool wq__thread_start(wq__thread *t, void (*run)(void *arg), void *arg, const ch
 no_thread:
 	pthread_attr_destroy(&attr);
 no_attr:
-	if (rc != 0)
+	if (rc != 0) {
 		free(s);
+		errno = rc;
+	}
 	return rc == 0;
 }
 

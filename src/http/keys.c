@@ -156,7 +156,7 @@ static int see(void *ctx, const wq_key_info *info)
 	if (info->state & WQ_STATE_WAITING)
 		offer(&w->list[WQ__LIST_WAITING], info, -info->due_ns);
 	if (info->state & WQ_STATE_LEFT)
-		offer(&w->list[WQ__LIST_LEFT], info, info->age_ns);
+		offer(&w->list[WQ__LIST_LEFT], info, -info->due_ns);
 	if (info->failures > 0)
 		offer(&w->list[WQ__LIST_FAILING], info, info->failures);
 	return 0;
@@ -178,7 +178,8 @@ static int visit(void *ctx, const char *name, wq_queue *q)
 
 static void write_states(struct wq__buffer *t, unsigned state)
 {
-	static const char *const names[] = {"queued", "running", "dirty", "waiting", "left"};
+	static const char *const names[] = {"queued",  "running", "dirty",
+	                                    "waiting", "left",    "retrying"};
 	const char *before = "";
 
 	wq__buffer_add(t, ",\"state\":[");
@@ -208,12 +209,15 @@ static size_t shown_len(const struct item *it)
 
 static void write_item(struct wq__buffer *t, const struct item *it)
 {
+	bool waits = it->state & (WQ_STATE_WAITING | WQ_STATE_LEFT);
+
 	wq__buffer_add(t, "{\"key\":");
 	wq__buffer_string(t, it->key, shown_len(it));
 	wq__buffer_print(t, ",\"len\":%zu", it->len);
 	write_states(t, it->state);
-	write_time(t, "age_ns", it->state != WQ_STATE_WAITING, it->age_ns);
-	write_time(t, "due_ns", it->state & WQ_STATE_WAITING && it->due_ns != WQ_NEVER, it->due_ns);
+	write_time(t, "age_ns", !waits || it->state & (WQ_STATE_QUEUED | WQ_STATE_RUNNING),
+	           it->age_ns);
+	write_time(t, "due_ns", waits && it->due_ns != WQ_NEVER, it->due_ns);
 	write_time(t, "running_ns", it->state & WQ_STATE_RUNNING, it->running_ns);
 	wq__buffer_print(t, ",\"failures\":%" PRIu32 "}", it->failures);
 }

@@ -11,6 +11,8 @@
 #include <microhttpd.h>
 #include <poll.h>
 #include <pthread.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -288,6 +290,20 @@ static void *serve(void *arg)
 
 /* ---- start and stop --------------------------------------------------------- */
 
+/* Says why; returns the status. errno survives. */
+__attribute__((format(printf, 2, 3))) static int fail(int status, const char *format, ...)
+{
+	char reason[WQ_ERROR_MAX];
+	int saved = errno;
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(reason, sizeof reason, format, args);
+	va_end(args);
+	errno = saved;
+	return wq_fail(status, reason);
+}
+
 static int start_daemon(wq_http *h)
 {
 	const union MHD_DaemonInfo *info;
@@ -302,11 +318,13 @@ static int start_daemon(wq_http *h)
 	                     keep_escaped, NULL, MHD_OPTION_NOTIFY_COMPLETED, completed, NULL,
 	                     MHD_OPTION_NOTIFY_CONNECTION, wq__visitors_notify, &h->visitors,
 	                     MHD_OPTION_END);
+	if (!h->daemon && (errno == EMFILE || errno == ENFILE))
+		return fail(WQ_EIO, "libmicrohttpd cannot be started: %s", strerror(errno));
 	if (!h->daemon)
-		return errno == EMFILE || errno == ENFILE ? WQ_EIO : WQ_ENOMEM;
+		return WQ_ENOMEM;
 	info = MHD_get_daemon_info(h->daemon, MHD_DAEMON_INFO_EPOLL_FD);
 	h->epoll_fd = info ? info->epoll_fd : -1;
-	return h->epoll_fd >= 0 ? WQ_OK : WQ_EIO;
+	return h->epoll_fd >= 0 ? WQ_OK : fail(WQ_EIO, "libmicrohttpd does not use epoll");
 }
 
 static int make_pages(wq_http *h)
@@ -355,12 +373,16 @@ static int check(const wq_http_options *o)
 {
 	uint64_t reserved;
 
-	if (!o || !o->registry)
-		return WQ_EINVAL;
+	if (!o)
+		return fail(WQ_EINVAL, "the options are NULL");
+	if (!o->registry)
+		return fail(WQ_EINVAL, "there is no registry");
 	reserved = o->reserved0;
 	for (size_t i = 0; i < sizeof o->reserved / sizeof o->reserved[0]; i++)
 		reserved |= o->reserved[i];
-	return reserved == 0 ? WQ_OK : WQ_EINVAL;
+	if (reserved != 0)
+		return fail(WQ_EINVAL, "a reserved word of wq_http_options is not zero");
+	return WQ_OK;
 }
 
 static int prepare(wq_http *h, const wq_http_options *o)
@@ -368,23 +390,29 @@ static int prepare(wq_http *h, const wq_http_options *o)
 	const char *address = o->address ? o->address : "127.0.0.1";
 	int rc = wq__hosts_init(&h->hosts, address, o->hosts);
 
+	if (rc == WQ_EINVAL)
+		return fail(rc, "a name in hosts is empty");
 	if (rc != WQ_OK)
 		return rc;
 	h->listen_fd = wq__listen(address, o->port, &h->port);
+	if (h->listen_fd == WQ_EINVAL)
+		return fail(WQ_EINVAL, "\"%s\" is no IPv4 or IPv6 address", address);
 	if (h->listen_fd < 0)
-		return h->listen_fd;
+		return fail(WQ_EIO, "cannot listen on %s, port %u: %s", address, (unsigned)o->port,
+		            strerror(errno));
 	h->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (h->stop_fd < 0)
-		return WQ_EIO;
+		return fail(WQ_EIO, "no event descriptor: %s", strerror(errno));
 	rc = wq__visitors_init(&h->visitors, o->max_connections ? o->max_connections : CONNECTIONS,
 	                       o->timeout_s ? o->timeout_s : TIMEOUT_S);
 	if (rc == WQ_OK)
 		rc = make_pages(h);
 	if (rc == WQ_OK)
 		rc = start_daemon(h);
-	if (rc == WQ_OK)
-		rc = wq__listings_init(&h->listings, h->registry);
-	return rc;
+	if (rc != WQ_OK)
+		return rc;
+	rc = wq__listings_init(&h->listings, h->registry);
+	return rc == WQ_EIO ? fail(rc, "no event descriptor: %s", strerror(errno)) : rc;
 }
 
 int wq_http_start(wq_http **out, const wq_http_options *options)
@@ -392,17 +420,21 @@ int wq_http_start(wq_http **out, const wq_http_options *options)
 	wq_http *h;
 	int rc;
 
-	if (!out || check(options) != WQ_OK)
+	if (!out)
+		return fail(WQ_EINVAL, "out is NULL");
+	if (check(options) != WQ_OK)
 		return WQ_EINVAL;
 	h = calloc(1, sizeof *h);
 	if (!h)
-		return WQ_ENOMEM;
+		return wq_fail(WQ_ENOMEM, NULL);
 	h->registry = options->registry;
 	(void)wq_registry_hold(h->registry);
 	h->listen_fd = h->stop_fd = -1;
 	rc = prepare(h, options);
 	if (rc == WQ_OK)
 		rc = wq__http_thread(&h->thread, serve, h, "wq-http");
+	if (rc == WQ_ENOMEM)
+		wq_fail(rc, NULL);
 	if (rc != WQ_OK) {
 		release(h);
 		return rc;

@@ -2,7 +2,10 @@
  * base * 2^failures, as it is or scattered. Decorrelated jitter grows from the
  * key's last delay instead of from its failures, so it keeps that for each key.
  */
+#include <inttypes.h>
+
 #include "base/alloc.h"
+#include "base/fail.h"
 #include "base/random.h"
 #include "limit/limiter.h"
 
@@ -63,8 +66,14 @@ static wq_limiter *make(const wq_allocator *a, const struct wq__limiter_kind *ki
 {
 	wq_limiter *l;
 
-	if (base_ns <= 0 || max_ns < base_ns)
-		return wq__limiter_error(WQ_EINVAL);
+	if (base_ns <= 0)
+		return wq__limiter_error(
+		    wq__fail(WQ_EINVAL, "base_ns is %" PRId64 ", not above 0", base_ns));
+	if (max_ns < base_ns)
+		return wq__limiter_error(wq__fail(WQ_EINVAL,
+		                                  "max_ns is %" PRId64
+		                                  ", less than base_ns, which is %" PRId64,
+		                                  max_ns, base_ns));
 	l = wq__limiter_new(a, kind);
 	if (l->status < 0)
 		return l;
@@ -96,7 +105,8 @@ wq_limiter *wq_limiter_jittered(int64_t base_ns, int64_t max_ns, enum wq_jitter 
 	wq_limiter *l;
 
 	if ((unsigned)jitter >= sizeof kinds / sizeof kinds[0])
-		return wq__limiter_error(WQ_EINVAL);
+		return wq__limiter_error(
+		    wq__fail(WQ_EINVAL, "jitter is %u, which is none", (unsigned)jitter));
 	l = make(&wq__default_allocator, kinds[jitter], base_ns, max_ns);
 	if (l->status < 0)
 		return l;

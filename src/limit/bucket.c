@@ -6,6 +6,7 @@
  */
 #include "base/alloc.h"
 #include "base/compiler.h"
+#include "base/fail.h"
 #include "limit/limiter.h"
 
 /* Nanoseconds that do not fit are never. */
@@ -113,8 +114,11 @@ static wq_limiter *make(const wq_allocator *a, const struct wq__limiter_kind *ki
 	wq_limiter *l;
 
 	/* NaN is not >= 0 either. */
-	if (!(rate >= 0) || burst < 0)
-		return wq__limiter_error(WQ_EINVAL);
+	if (!(rate >= 0))
+		return wq__limiter_error(
+		    wq__fail(WQ_EINVAL, "rate is %g, neither 0 nor above", rate));
+	if (burst < 0)
+		return wq__limiter_error(wq__fail(WQ_EINVAL, "burst is %d, below 0", burst));
 	l = wq__limiter_new(a, kind);
 	if (l->status < 0)
 		return l;

@@ -1,5 +1,8 @@
 /* Limiters over others, the default one, and custom. */
+#include <inttypes.h>
+
 #include "base/alloc.h"
+#include "base/fail.h"
 #include "limit/limiter.h"
 
 /* ---- max_of, max_wait, bounded ------------------------------------------- */
@@ -46,7 +49,7 @@ wq_limiter *wq_limiter_max_wait(wq_limiter *part, int64_t max_ns)
 		return l;
 	if (max_ns < 0) {
 		wq__limiter_release(l);
-		return wq__limiter_error(WQ_EINVAL);
+		return wq__limiter_error(wq__fail(WQ_EINVAL, "max_ns is negative"));
 	}
 	l->u.max_wait_ns = max_ns;
 	return l;
@@ -60,7 +63,8 @@ wq_limiter *wq_limiter_bounded(wq_limiter *part, int64_t idle_ns)
 		return l;
 	if (idle_ns <= 0) {
 		wq__limiter_release(l);
-		return wq__limiter_error(WQ_EINVAL);
+		return wq__limiter_error(
+		    wq__fail(WQ_EINVAL, "idle_ns is %" PRId64 ", not above 0", idle_ns));
 	}
 	if (idle_ns < l->idle_ns)
 		l->idle_ns = idle_ns;
@@ -120,9 +124,14 @@ wq_limiter *wq_limiter_custom(const wq_limiter_functions *f)
 	wq_limiter *l;
 
 	if (!f)
-		return wq__limiter_error(WQ_EINVAL);
-	l = f->when && f->forget && f->failures ? wq__limiter_new(&wq__default_allocator, &custom)
-	                                        : wq__limiter_error(WQ_EINVAL);
+		return wq__limiter_error(wq__fail(WQ_EINVAL, "there are no functions: f is NULL"));
+	if (f->when && f->forget && f->failures)
+		l = wq__limiter_new(&wq__default_allocator, &custom);
+	else
+		l = wq__limiter_error(wq__fail(WQ_EINVAL, "the limiter has no function %s",
+		                               !f->when     ? "when"
+		                               : !f->forget ? "forget"
+		                                            : "failures"));
 	/* What was handed over is ours even if there is no limiter to own it. */
 	if (l->status < 0 && f->free)
 		f->free(f->ctx);

@@ -1,5 +1,6 @@
 /* Fast the first times, slow from then on. */
 #include "base/alloc.h"
+#include "base/fail.h"
 #include "limit/limiter.h"
 
 static int64_t fast_slow_when(wq_limiter *l, const struct wq__subject *s)
@@ -14,7 +15,8 @@ wq_limiter *wq_limiter_fast_slow(int64_t fast_ns, int64_t slow_ns, uint32_t nfas
 	wq_limiter *l;
 
 	if (fast_ns < 0 || slow_ns < 0)
-		return wq__limiter_error(WQ_EINVAL);
+		return wq__limiter_error(
+		    wq__fail(WQ_EINVAL, "%s is negative", fast_ns < 0 ? "fast_ns" : "slow_ns"));
 	l = wq__limiter_new(&wq__default_allocator, &fast_slow);
 	if (l->status < 0)
 		return l;

@@ -5,6 +5,7 @@
 #include <wq/engine.h>
 
 #include "base/alloc.h"
+#include "base/fail.h"
 #include "limit/memo.h"
 
 /* ---- life ---------------------------------------------------------------- */
@@ -29,7 +30,7 @@ static wq_limiter *make(const wq_allocator *a, const struct wq__limiter_kind *ki
 	wq_limiter *l = wq__alloc(a, size_of(nparts), 8);
 
 	if (!l)
-		return wq__limiter_error(WQ_ENOMEM);
+		return wq__limiter_error(wq__fail_memory());
 	memset(l, 0, size_of(nparts));
 	l->kind = kind;
 	l->forgets = kind->forget != NULL;
@@ -64,6 +65,14 @@ static int take(wq_limiter *l)
 	return WQ_OK;
 }
 
+/* Why it was not taken. One that carries a status has said so when it was made. */
+static int refuse(int status, const wq_limiter *l)
+{
+	if (!l)
+		return wq__fail(status, "a limiter is NULL");
+	return l->status < 0 ? status : wq__fail(status, "a limiter belongs to another already");
+}
+
 static void adopt(wq_limiter *l, wq_limiter *part)
 {
 	l->counts |= part->counts;
@@ -82,7 +91,7 @@ wq_limiter *wq__limiter_over(const struct wq__limiter_kind *kind, wq_limiter *co
 {
 	wq_limiter *l, *ours[WQ_PARTS_MAX] = {NULL};
 	size_t nours = 0;
-	int rc = parts && n > 0 ? WQ_OK : WQ_EINVAL;
+	int rc = parts && n > 0 ? WQ_OK : wq__fail(WQ_EINVAL, "there are no parts");
 	uint32_t room = 0;
 
 	/* All are taken, whatever becomes of the first error. */
@@ -94,12 +103,16 @@ wq_limiter *wq__limiter_over(const struct wq__limiter_kind *kind, wq_limiter *co
 			room += wq__limiter_room(parts[i]);
 		} else if (taken == WQ_OK) {
 			wq__limiter_release(parts[i]);
-			taken = WQ_EINVAL;
+			if (rc == WQ_OK)
+				rc = wq__fail(WQ_EINVAL,
+				              "there are %zu parts, more than WQ_PARTS_MAX", n);
+		} else if (rc == WQ_OK) {
+			rc = refuse(taken, parts[i]);
 		}
-		rc = rc < 0 ? rc : taken;
 	}
 	if (rc == WQ_OK && room > WQ__LIMIT_ROOM_MAX)
-		rc = WQ_EINVAL;
+		rc = wq__fail(WQ_EINVAL, "the parts keep %u bytes of a key, more than %d", room,
+		              WQ__LIMIT_ROOM_MAX);
 	l = rc < 0 ? wq__limiter_error(rc) : make(&ours[0]->allocator, kind, n);
 	for (size_t i = 0; i < nours; i++) {
 		if (l->status < 0) {
@@ -163,7 +176,7 @@ int wq__limiter_take(wq_limiter *l)
 	int rc = take(l);
 
 	if (rc < 0)
-		return rc;
+		return refuse(rc, l);
 	wq__limiter_lay_out(l);
 	wq__memo_free(l->memo, &l->allocator);
 	l->memo = NULL;

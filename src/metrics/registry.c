@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/fail.h"
 #include "base/sync.h"
 
 struct wq_registry {
@@ -18,10 +19,10 @@ int wq_registry_new(wq_registry **out)
 	wq_registry *r;
 
 	if (!out)
-		return WQ_EINVAL;
+		return wq__fail(WQ_EINVAL, "out is NULL");
 	r = wq__alloc(&wq__default_allocator, sizeof *r, 64);
 	if (!r)
-		return WQ_ENOMEM;
+		return wq__fail_memory();
 	memset(r, 0, sizeof *r);
 	wq__lock_init(&r->lock);
 	*out = r;

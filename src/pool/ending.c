@@ -1,6 +1,7 @@
 /* Ending a pool: stop, drain, free. */
 #include "base/alloc.h"
 #include "base/bug.h"
+#include "base/fail.h"
 #include "pool/pool.h"
 #include "time/clock.h"
 
@@ -40,7 +41,7 @@ int wq__pool_watch_clock(wq_pool *p)
 	int rc = c->watch ? c->watch(c->ctx, clock_moved, p, 1) : WQ_OK;
 
 	p->clock_watched = c->watch && rc == WQ_OK;
-	return rc;
+	return rc < 0 ? wq__fail(rc, "the clock cannot be watched: %s", wq_strerror(rc)) : rc;
 }
 
 /* Sleep until something has changed, or until the deadline. The lock is held before and after. */
@@ -108,7 +109,7 @@ int wq_pool_drain_until(wq_pool *p, int64_t deadline_ns, const wq_drain_options 
 	int drained, stopped;
 
 	if (!p)
-		return WQ_EINVAL;
+		return wq__fail(WQ_EINVAL, "the pool is NULL");
 	drained = wq_drain_until(p->q, deadline_ns, options, report);
 	/* Nothing was begun: a bad argument, or it would wait for itself. */
 	if (drained == WQ_EINVAL || drained == WQ_EDEADLK)
@@ -121,7 +122,7 @@ int wq_pool_drain_for(wq_pool *p, int64_t timeout_ns, const wq_drain_options *op
                       wq_report *report)
 {
 	if (!p)
-		return WQ_EINVAL;
+		return wq__fail(WQ_EINVAL, "the pool is NULL");
 	return wq_pool_drain_until(p, wq_time_add(wq_now(p->q), timeout_ns > 0 ? timeout_ns : 0),
 	                           options, report);
 }

@@ -11,6 +11,7 @@
 #include <stdatomic.h>
 
 #include "base/alloc.h"
+#include "base/fail.h"
 #include "base/sync.h"
 
 enum { WORKERS_MAX = 4096, LINE = 64 };
@@ -164,12 +165,25 @@ static void run(void *arg)
 	l->worked = worked;
 }
 
-static bool options_ok(const wq_parallel_options *o)
+static int check(size_t pieces, wq_piece_fn fn, const wq_parallel_options *o)
 {
+	uint64_t reserved;
+
+	if (!fn)
+		return wq__fail(WQ_EINVAL, "fn is NULL");
+	if (!o)
+		return wq__fail(WQ_EINVAL, "the options are NULL");
+	reserved = o->reserved0;
 	for (size_t i = 0; i < sizeof o->reserved / sizeof o->reserved[0]; i++)
-		if (o->reserved[i] != 0)
-			return false;
-	return o->reserved0 == 0 && o->workers > 0 && o->workers <= WORKERS_MAX;
+		reserved |= o->reserved[i];
+	if (reserved != 0)
+		return wq__fail(WQ_EINVAL, "a reserved word of wq_parallel_options is not zero");
+	if (o->workers == 0 || o->workers > WORKERS_MAX)
+		return wq__fail(WQ_EINVAL, "workers is %u, not from 1 to %d", o->workers,
+		                WORKERS_MAX);
+	if (pieces > INT64_MAX)
+		return wq__fail(WQ_EINVAL, "there are more pieces than INT64_MAX");
+	return WQ_OK;
 }
 
 /* The caller works on lane 0; lanes without a thread are emptied by the others. */
@@ -197,7 +211,7 @@ int64_t wq_parallel(size_t pieces, wq_piece_fn fn, void *ctx, const wq_parallel_
 	size_t nchunks;
 	int64_t worked;
 
-	if (!fn || !o || !options_ok(o) || pieces > INT64_MAX)
+	if (check(pieces, fn, o) < 0)
 		return WQ_EINVAL;
 	if (pieces == 0)
 		return 0;
@@ -209,7 +223,7 @@ int64_t wq_parallel(size_t pieces, wq_piece_fn fn, void *ctx, const wq_parallel_
 	p.nlanes = nchunks < o->workers ? (uint32_t)nchunks : o->workers;
 	p.lane = wq__alloc(a, p.nlanes * sizeof *p.lane, LINE);
 	if (!p.lane)
-		return WQ_ENOMEM;
+		return wq__fail_memory();
 	for (uint64_t i = 0; i < p.nlanes; i++) {
 		struct lane *l = &p.lane[i];
 

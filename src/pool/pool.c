@@ -13,6 +13,7 @@
 
 #include "base/alloc.h"
 #include "base/bug.h"
+#include "base/fail.h"
 #include "pool/pool.h"
 #include "time/clock.h"
 
@@ -33,7 +34,8 @@ static _Atomic uint64_t *counter_of(struct wq__worker *w, wq_verdict verdict, in
 		return &w->stale;
 	if (settled == WQ_DEAD)
 		return &w->dead;
-	if (settled == WQ_LEFT)
+	/* One that is done or dropped is so, though a copy of its key may be left over. */
+	if (settled == WQ_LEFT && wq__verdict_comes_back(verdict))
 		return &w->left;
 	if (settled == WQ_CANCELLED)
 		return &w->cancelled;
@@ -102,6 +104,8 @@ static int work(struct wq__worker *w, uint32_t seen)
 		if (p->slow_ns > 0)
 			wq__slow_begin(w);
 		w->verdict = p->handler(p->ctx, &w->item);
+		if (wq__unlikely(!wq__verdict_ok(w->verdict)))
+			w->verdict = WQ_RETRY;
 		if (p->slow_ns > 0)
 			wq__slow_end(w);
 		atomic_store_explicit(&w->busy, false, memory_order_relaxed);
@@ -218,7 +222,7 @@ static int add_worker(wq_pool *p)
 	char name[16];
 
 	if (!w)
-		return WQ_ENOMEM;
+		return wq__fail_memory();
 	memset(w, 0, sizeof *w);
 	w->pool = p;
 	at = first_gap(p, &w->number);
@@ -227,6 +231,7 @@ static int add_worker(wq_pool *p)
 	snprintf(name, sizeof name, "%.10s-%u", p->name, w->number);
 	/* Its first step that matters is to take the lock, and then it is one of the workers. */
 	if (!wq__thread_start(&w->thread, run, w, name, p->stack_size)) {
+		wq__fail_system(WQ_EIO, "the thread of a worker cannot be started");
 		wq__free(&p->allocator, w, sizeof *w);
 		return WQ_EIO;
 	}
@@ -276,16 +281,31 @@ static int grow(wq_pool *p, uint32_t n)
 
 /* ---- public -------------------------------------------------------------- */
 
+static int check_workers(uint32_t n)
+{
+	if (n > 0 && n <= WQ_WORKERS_MAX)
+		return WQ_OK;
+	return wq__fail(WQ_EINVAL, "workers is %u, not from 1 to %d", n, WQ_WORKERS_MAX);
+}
+
 static int check(wq_pool *const *out, const wq_queue *q, const wq_pool_options *o)
 {
-	if (!out || !q || !o || !o->handler)
-		return WQ_EINVAL;
+	if (!out || !q || !o)
+		return wq__fail(WQ_EINVAL, "%s",
+		                !out ? "out is NULL"
+		                : !q ? "the queue is NULL"
+		                     : "the options are NULL");
+	if (!o->handler)
+		return wq__fail(WQ_EINVAL, "there is no handler");
 	for (size_t i = 0; i < sizeof o->reserved / sizeof o->reserved[0]; i++)
 		if (o->reserved[i] != 0)
-			return WQ_EINVAL;
-	if (o->workers == 0 || o->workers > WQ_WORKERS_MAX || o->paused > 1 || o->slow_ns < 0)
-		return WQ_EINVAL;
-	return WQ_OK;
+			return wq__fail(WQ_EINVAL,
+			                "a reserved word of wq_pool_options is not zero");
+	if (o->paused > 1)
+		return wq__fail(WQ_EINVAL, "paused is %u, neither 0 nor 1", o->paused);
+	if (o->slow_ns < 0)
+		return wq__fail(WQ_EINVAL, "slow_ns is negative");
+	return check_workers(o->workers);
 }
 
 int wq_pool_start(wq_pool **out, wq_queue *q, const wq_pool_options *o)
@@ -297,7 +317,7 @@ int wq_pool_start(wq_pool **out, wq_queue *q, const wq_pool_options *o)
 		return rc;
 	p = wq__alloc(&q->allocator, sizeof *p, 64);
 	if (!p)
-		return WQ_ENOMEM;
+		return wq__fail_memory();
 	memset(p, 0, sizeof *p);
 	p->q = q;
 	p->handler = o->handler;
@@ -335,7 +355,9 @@ int wq_pool_resize(wq_pool *p, uint32_t n)
 {
 	int rc = WQ_ESHUTDOWN;
 
-	if (!p || n == 0 || n > WQ_WORKERS_MAX)
+	if (!p)
+		return wq__fail(WQ_EINVAL, "the pool is NULL");
+	if (check_workers(n) < 0)
 		return WQ_EINVAL;
 	wq__lock_acquire(&p->lock);
 	if (!p->stopped)

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/fail.h"
 #include "pool/pool.h"
 
 /* Room for the key's copy; false: there is none, and nobody watches this time. */
@@ -128,14 +129,15 @@ static void look(void *ctx, const wq_timer_event *event)
 int wq__slow_start(wq_pool *p)
 {
 	wq_timer_options o = {.allocator = &p->allocator, .clock = &p->q->clock};
-	int rc = WQ_ENOMEM;
+	int rc;
 
 	p->key = wq__alloc(&p->allocator, WQ_KEY_MAX + 1, 8);
-	if (p->key)
-		rc = wq_timer_new(&p->timer, &o);
+	if (!p->key)
+		return wq__fail_memory();
+	rc = wq_timer_new(&p->timer, &o);
 	if (rc == WQ_OK)
 		rc = wq_timer_every(p->timer, p->slow_ns, look, p, NULL);
-	return rc;
+	return rc == WQ_ENOMEM ? wq__fail_memory() : rc;
 }
 
 void wq__slow_stop(wq_pool *p)

@@ -64,22 +64,17 @@ static wq__apart void enter_special(struct wq__memory *m, struct wq__entry *e, u
 	wq__line_up(m, e, id, when);
 }
 
-static wq__forced int add_new(struct wq__memory *m, wq__place at, uint32_t hash, const void *key,
-                              size_t len, uint32_t reminder, int64_t *when)
+static int add_new(struct wq__memory *m, wq__place at, uint32_t hash, const void *key, size_t len,
+                   uint32_t reminder, int64_t *when)
 {
 	struct wq__entry *e;
 	uint32_t id;
 
 	if (wq__full(m))
 		return WQ_EFULL;
-	e = wq__slab_alloc(&m->slab, wq__entry_size(len, m->room), &id);
-	if (wq__unlikely(!e))
+	e = wq__new_entry(m, at, hash, key, len, m->room, 0, &id);
+	if (!e)
 		return WQ_ENOMEM;
-	if (wq__unlikely(wq__table_insert(&m->table, at, (uint64_t)hash << 32 | id) < 0)) {
-		wq__slab_free(&m->slab, id);
-		return WQ_ENOMEM;
-	}
-	wq__entry_init(e, hash, key, len);
 	e->added_ns = stamp(m, when);
 	if (wq__special(m))
 		enter_special(m, e, id, len, reminder, *when);
@@ -251,9 +246,15 @@ static wq__forced int leave(struct wq__memory *m, int rc)
 static wq__apart int add_unknown(struct wq__memory *m, wq__place at, uint32_t hash, const void *key,
                                  size_t len)
 {
-	int64_t when = UNKNOWN;
+	uint32_t id;
+	struct wq__entry *e = wq__new_entry(m, at, hash, key, len, 0, WQ_STATE_QUEUED, &id);
 
-	return leave(m, add_new(m, at, hash, key, len, 0, &when));
+	if (wq__unlikely(!e))
+		return leave(m, WQ_ENOMEM);
+	e->added_ns = wq__stamp(m);
+	m->nready++;
+	wq__list_push(m, e, id, WQ__BUG(PUSH_TO_HEAD) ? WQ_HEAD : WQ_TAIL);
+	return leave(m, WQ_QUEUED);
 }
 
 static wq__apart int add_again(struct wq__memory *m, struct wq__entry *e, uint32_t id)

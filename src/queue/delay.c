@@ -424,18 +424,17 @@ static int wait_new(struct wq__memory *m, uint32_t hash, const void *key, size_t
 
 	if (wq__full(m))
 		return WQ_EFULL;
-	e = wq__slab_alloc(&m->slab, wq__entry_size(len, m->room), &id);
+	e = wq__new_entry(m, c.at, hash, key, len, m->room, apart, &id);
 	if (!e)
 		return WQ_ENOMEM;
 	slot = (uint64_t)hash << 32 | id;
-	wq__entry_init(e, hash, key, len);
 	if (m->room > 0)
 		memset((char *)e + wq__entry_room_offset(len), 0, m->room);
-	wq__entry_add_bits(e, apart);
-	if (wq__table_insert(&m->table, c.at, slot) < 0)
-		goto no_slot;
-	if (!wait_first(m, e, slot, l))
-		goto no_wait;
+	if (!wait_first(m, e, slot, l)) {
+		wq__table_remove(&m->table, slot);
+		wq__slab_free(&m->slab, id);
+		return WQ_ENOMEM;
+	}
 	if (beside)
 		wq__pair(m, e, wq__entry_at(m, beside));
 	if (beside || m->nghosts > 0)
@@ -443,11 +442,6 @@ static int wait_new(struct wq__memory *m, uint32_t hash, const void *key, size_t
 	if (l->retry)
 		mark_retrying(m, e);
 	return WQ_DELAYED;
-no_wait:
-	wq__table_remove(&m->table, slot);
-no_slot:
-	wq__slab_free(&m->slab, id);
-	return WQ_ENOMEM;
 }
 
 /* A key that was only remembered waits from now on, as itself or as its reminder. */

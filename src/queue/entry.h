@@ -140,12 +140,13 @@ static inline void wq__entry_set_key(struct wq__entry *e, const void *key, size_
 	e->key[len] = '\0';
 }
 
-/* A new key without state or failures. */
-static inline void wq__entry_init(struct wq__entry *e, uint32_t hash, const void *key, size_t len)
+/* A new key without failures. */
+static inline void wq__entry_init(struct wq__entry *e, uint32_t hash, const void *key, size_t len,
+                                  unsigned state)
 {
 	e->hash = hash;
 	e->len_low = (uint16_t)len;
-	wq__entry_set_bits(e, len >> 16 ? WQ__LEN_HIGH : 0);
+	wq__entry_set_bits(e, (unsigned)(len >> 16) * WQ__LEN_HIGH | state);
 	e->failures_high = 0;
 	e->failures_low = 0;
 	wq__entry_set_key(e, key, len);

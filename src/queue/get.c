@@ -112,37 +112,70 @@ static wq__apart void started(struct wq__memory *m, struct wq__entry *e, wq_item
 		item->attempts = wq__requeues_of(m, e) + 1;
 }
 
+/* The key with these bits has left the line, and is held from now on. The queue is whole. */
+static wq__forced void hold(struct wq__memory *m, struct wq__entry *e, uint32_t id, unsigned bits,
+                            uint64_t token, wq_item *item)
+{
+	int64_t added_ns = e->added_ns;
+
+	m->nready--;
+	m->nrunning++;
+	wq__entry_set_bits(e, WQ_STATE_RUNNING | (bits & (WQ__BESIDE | WQ__LEN_HIGH)));
+	e->u.hold.token = token;
+	e->u.hold.since_ns = added_ns;
+	*item = (wq_item){
+	    .key = e->key,
+	    .len = (bits & WQ__LEN_HIGH) << 9 | e->len_low,
+	    .token = token,
+	    .added_ns = added_ns,
+	    .attempts = wq__entry_failures(e) + 1,
+	    .owner = m,
+	    .slot = (uint64_t)e->hash << 32 | id,
+	};
+}
+
+/*
+ * Some holds are timed, and then it is time to see whether the queue needs a lane. The caller
+ * releases the front lock and not, as wq__whole_unlock() would, the new lane's.
+ */
+static wq__apart void sample_alone(struct wq__memory *m, uint64_t token)
+{
+	wq__sample_begin(m, token);
+	wq__lane_consider(m);
+}
+
+static inline bool is_sampled(const struct wq__memory *m)
+{
+	return wq__unlikely(m->token / WQ__HOLDS % WQ__SAMPLE == 0);
+}
+
 /* Hand out the next ready key; there is one. The queue is whole. */
-static wq__forced void take(struct wq__memory *m, wq_item *item)
+static void take(struct wq__memory *m, wq_item *item)
 {
 	const uint32_t flags = m->flags;
 	uint32_t id =
 	    wq__unlikely(flags & (WQ__ORDERED | WQ__LANED)) ? pop_special(m) : pop_fifo(m);
 	struct wq__entry *e = wq__entry_at(m, id);
-	unsigned bits = e->bits;
 
-	if (wq__unlikely(bits & WQ__BESIDE)) {
+	if (wq__unlikely(e->bits & WQ__BESIDE))
 		wq__merge_reminder(m, e);
-		bits = e->bits;
-	}
-	m->nready--;
-	m->nrunning++;
-	wq__entry_set_bits(e, WQ_STATE_RUNNING | (bits & (WQ__BESIDE | WQ__LEN_HIGH)));
-	e->u.hold.token = wq__new_token(m, id);
-	e->u.hold.since_ns = e->added_ns;
-	*item = (wq_item){
-	    .key = e->key,
-	    .len = wq__entry_len(e),
-	    .token = e->u.hold.token,
-	    .added_ns = e->added_ns,
-	    .attempts = wq__entry_failures(e) + 1,
-	    .owner = m,
-	    .slot = (uint64_t)e->hash << 32 | id,
-	};
+	hold(m, e, id, e->bits, wq__new_token(m, id), item);
 	if (wq__unlikely(flags & (WQ__METERED | WQ__ASKS)))
 		started(m, e, item);
-	if (wq__unlikely(m->token / WQ__HOLDS % WQ__SAMPLE == 0))
+	if (is_sampled(m))
 		wq__sample_begin(m, item->token);
+}
+
+/* The same in a queue like most: see wq__special(). */
+static wq__forced void take_plain(struct wq__memory *m, wq_item *item)
+{
+	uint32_t id = pop_fifo(m);
+	struct wq__entry *e = wq__entry_at(m, id);
+
+	m->token += WQ__HOLDS;
+	hold(m, e, id, e->bits, m->token, item);
+	if (is_sampled(m))
+		sample_alone(m, item->token);
 }
 
 /* The entry of a held item and where it stands, or NULL and why. */
@@ -191,13 +224,13 @@ static wq__apart int end_hold_kept(struct wq__memory *m, const wq_item *item, st
 		}
 	} else if (e->bits & WQ_STATE_WAITING) {
 		wq__entry_set_state(e, WQ_STATE_WAITING | (e->bits & WQ__BESIDE));
-		return m->flags & WQ__CUT ? WQ_LEFT : WQ_DELAYED;
+		return m->flags & WQ__CUT && !WQ__BUG(LEFT_UNSAID) ? WQ_LEFT : WQ_DELAYED;
 	}
 	wq__vanish(m, e, item->slot);
 	return WQ_OK;
 }
 
-/* The hold ends: WQ_OK, WQ_QUEUED or WQ_DELAYED. What is due has been seen to. */
+/* The hold ends: WQ_OK, WQ_QUEUED, WQ_DELAYED or WQ_LEFT. What is due has been seen to. */
 static inline int end_hold(struct wq__memory *m, const wq_item *item, struct wq__entry *e,
                            wq__place at)
 {
@@ -245,22 +278,40 @@ static wq__apart int done_special(struct wq__memory *m, const wq_item *item, str
 	return end_hold(m, item, e, at);
 }
 
-/* The queue is whole. well: nothing is to be remembered of its failures. */
-static wq__forced int done(struct wq__memory *m, const wq_item *item, bool well)
+/*
+ * The common case: a queue like most, though keys may wait, and a key of which nothing stays.
+ * False: it is another one, and nothing has changed. The queue is whole.
+ */
+static wq__forced bool done_plain(struct wq__memory *m, const wq_item *item)
 {
+	const uint32_t plain = WQ__EXACT | WQ__LANES | WQ__TIMED;
+	struct wq__entry *e;
 	wq__place at;
-	int rc;
-	struct wq__entry *e = held(m, item, &at, &rc);
 
-	if (wq__unlikely(!e))
-		return stale(m, rc);
-	if (wq__unlikely(m->flags & ~(uint32_t)(WQ__EXACT | WQ__LANES | WQ__TIMED) ||
-	                 item->token == m->sample || e->bits & COMES_BACK || wq__bears(m, e)))
-		return done_special(m, item, e, at, well);
+	if (wq__unlikely(m->flags & ~plain || item->owner != m || item->token == m->sample ||
+	                 !wq__table_find(&m->table, item->slot, &at)))
+		return false;
+	e = wq__entry_at(m, (uint32_t)item->slot);
+	if (wq__unlikely((e->bits & ~(unsigned)WQ__LEN_HIGH) != WQ_STATE_RUNNING ||
+	                 e->u.hold.token != item->token || e->failures_low || e->failures_high))
+		return false;
 	m->nrunning--;
 	wq__table_remove_at(&m->table, at);
 	wq__slab_free(&m->slab, (uint32_t)item->slot);
-	return WQ_OK;
+	return true;
+}
+
+/* Any case. The queue is whole. well: nothing is to be remembered of its failures. */
+static int done(struct wq__memory *m, const wq_item *item, bool well)
+{
+	wq__place at;
+	int rc;
+	struct wq__entry *e;
+
+	if (wq__likely(done_plain(m, item)))
+		return WQ_OK;
+	e = held(m, item, &at, &rc);
+	return e ? done_special(m, item, e, at, well) : stale(m, rc);
 }
 
 /* ---- for other files ------------------------------------------------------- */
@@ -334,24 +385,14 @@ static inline struct wq__waiter *pass_on(struct wq__memory *m, int rc)
 #define pass_on(m, rc) (WQ__LOST("pass_on") ? NULL : (pass_on)(m, rc))
 #endif
 
-/*
- * A key is ready, and no time is kept. The queue is whole, and let go of. This Get has not slept:
- * if others sleep beside keys, one of them is under way already and wakes the next.
- */
-static wq__forced int hand_out(struct wq__memory *m, wq_item *item)
-{
-	take(m, item);
-	wq__whole_unlock(m);
-	return WQ_OK;
-}
-
 /* Is the first in line the one to hand out, whatever may have come due? See wq__ready_now(). */
 static inline bool may_hand_out(const struct wq__memory *m)
 {
-	return !(m->flags & WQ__TIMED) || !(m->flags & (WQ__ORDERED | WQ__METERED));
+	return m->nready > 0 &&
+	       (!(m->flags & WQ__TIMED) || !(m->flags & (WQ__ORDERED | WQ__METERED)));
 }
 
-/* The same, once one is. */
+/* The queue is whole, and let go of. */
 static wq__apart int get_whole(struct wq__memory *m, wq_item *item, int64_t deadline_ns)
 {
 	struct wq__waiter *w;
@@ -368,19 +409,31 @@ static wq__apart int get_whole(struct wq__memory *m, wq_item *item, int64_t dead
 	return rc;
 }
 
-int wq__mem_get(void *state, wq_item *item, int64_t deadline_ns)
-{
-	struct wq__memory *m = state;
-	struct wq__lane *l = atomic_load_explicit(&m->lane, memory_order_acquire);
+/*
+ * Each call has a common case, which holds one lock and calls nothing: no lane, and a queue like
+ * most. A Get that has not slept wakes nobody: if others sleep beside keys, one of them is under
+ * way already and wakes the next. Everything else is in a function of its own, called last.
+ */
 
-	if (l) {
-		wq__lock_acquire(&l->lock);
-		if (wq__lane_get(m, l, item, deadline_ns, NULL, 0) == WQ_OK)
-			return WQ_OK;
-	} else {
-		wq__whole_lock_alone(m);
-		if (wq__likely(m->nready > 0 && may_hand_out(m)))
-			return hand_out(m, item);
+static wq__apart int get_laned(struct wq__memory *m, struct wq__lane *l, wq_item *item,
+                               int64_t deadline_ns)
+{
+	wq__lock_acquire(&l->lock);
+	if (wq__lane_get(m, l, item, deadline_ns, NULL, 0) == WQ_OK)
+		return WQ_OK;
+	if (m->flags & WQ__TIMED)
+		wq__keep_time(m);
+	return get_whole(m, item, deadline_ns);
+}
+
+/* The front lock is held. */
+static wq__apart int get_special(struct wq__memory *m, wq_item *item, int64_t deadline_ns)
+{
+	wq__whole_from_front(m);
+	if (may_hand_out(m)) {
+		take(m, item);
+		wq__whole_unlock(m);
+		return WQ_OK;
 	}
 	/* Whether anything is due, and the stamp, are one look at the clock. */
 	if (m->flags & WQ__TIMED)
@@ -388,24 +441,27 @@ int wq__mem_get(void *state, wq_item *item, int64_t deadline_ns)
 	return get_whole(m, item, deadline_ns);
 }
 
-int wq__mem_done(void *state, const wq_item *item)
+int wq__mem_get(void *state, wq_item *item, int64_t deadline_ns)
 {
 	struct wq__memory *m = state;
 	struct wq__lane *l = atomic_load_explicit(&m->lane, memory_order_acquire);
-	struct wq__waiter *w = NULL;
-	int rc;
 
-	if (l) {
-		wq__lock_acquire(&l->lock);
-		if (wq__lane_done(m, l, item)) {
-			wq__lock_release(&l->lock);
-			return WQ_OK;
-		}
-		wq__whole_up(m, l);
-	} else {
-		wq__whole_lock_alone(m);
-	}
-	rc = done(m, item, false);
+	if (l)
+		return get_laned(m, l, item, deadline_ns);
+	wq__lock_acquire(&m->lock);
+	if (wq__unlikely(wq__special(m) || m->nready == 0))
+		return get_special(m, item, deadline_ns);
+	take_plain(m, item);
+	wq__lock_release(&m->lock);
+	return WQ_OK;
+}
+
+/* The queue is whole, and let go of. */
+static wq__apart int done_whole(struct wq__memory *m, const wq_item *item)
+{
+	struct wq__waiter *w = NULL;
+	int rc = done(m, item, false);
+
 	if (rc != WQ_OK && !WQ__BUG(READD_NO_WAKE))
 		w = wq__pick(m);
 	wq__whole_unlock(m);
@@ -413,32 +469,87 @@ int wq__mem_done(void *state, const wq_item *item)
 	return rc;
 }
 
-int wq__mem_next(void *state, wq_item *item, int64_t deadline_ns)
+static wq__apart int done_laned(struct wq__memory *m, struct wq__lane *l, const wq_item *item)
+{
+	wq__lock_acquire(&l->lock);
+	if (wq__lane_done(m, l, item)) {
+		wq__lock_release(&l->lock);
+		return WQ_OK;
+	}
+	wq__whole_up(m, l);
+	return done_whole(m, item);
+}
+
+/* The front lock is held. */
+static wq__apart int done_front(struct wq__memory *m, const wq_item *item)
+{
+	wq__whole_from_front(m);
+	return done_whole(m, item);
+}
+
+int wq__mem_done(void *state, const wq_item *item)
 {
 	struct wq__memory *m = state;
 	struct wq__lane *l = atomic_load_explicit(&m->lane, memory_order_acquire);
+
+	if (l)
+		return done_laned(m, l, item);
+	wq__lock_acquire(&m->lock);
+	if (wq__unlikely(!done_plain(m, item)))
+		return done_front(m, item);
+	wq__lock_release(&m->lock);
+	return WQ_OK;
+}
+
+/* The queue is whole, and let go of. */
+static wq__apart int next_whole(struct wq__memory *m, wq_item *item, int64_t deadline_ns)
+{
 	int rc;
 
-	if (l) {
-		wq__lock_acquire(&l->lock);
-		if (wq__lane_done(m, l, item)) {
-			if (wq__lane_get(m, l, item, deadline_ns, NULL, 0) == WQ_OK)
-				return WQ_OK;
-			return get_whole(m, item, deadline_ns);
-		}
-		wq__whole_up(m, l);
-	} else {
-		wq__whole_lock_alone(m);
-	}
 	wq__keep_time(m);
 	rc = done(m, item, false);
-	if (wq__likely(rc >= 0 && m->nready > 0 && !(m->flags & WQ__METERED) && may_hand_out(m)))
-		return hand_out(m, item);
 	if (rc >= 0)
 		return get_whole(m, item, deadline_ns);
 	wq__let_time_go(m);
 	wq__whole_unlock(m);
 	return rc;
+}
+
+static wq__apart int next_laned(struct wq__memory *m, struct wq__lane *l, wq_item *item,
+                                int64_t deadline_ns)
+{
+	wq__lock_acquire(&l->lock);
+	if (!wq__lane_done(m, l, item)) {
+		wq__whole_up(m, l);
+		return next_whole(m, item, deadline_ns);
+	}
+	if (wq__lane_get(m, l, item, deadline_ns, NULL, 0) == WQ_OK)
+		return WQ_OK;
+	return get_whole(m, item, deadline_ns);
+}
+
+/* The front lock is held. */
+static wq__apart int next_front(struct wq__memory *m, wq_item *item, int64_t deadline_ns)
+{
+	wq__whole_from_front(m);
+	return next_whole(m, item, deadline_ns);
+}
+
+int wq__mem_next(void *state, wq_item *item, int64_t deadline_ns)
+{
+	struct wq__memory *m = state;
+	struct wq__lane *l = atomic_load_explicit(&m->lane, memory_order_acquire);
+
+	if (l)
+		return next_laned(m, l, item, deadline_ns);
+	wq__lock_acquire(&m->lock);
+	if (wq__unlikely(wq__special(m) || !done_plain(m, item)))
+		return next_front(m, item, deadline_ns);
+	if (wq__unlikely(m->nready == 0))
+		return get_whole(m, item, deadline_ns);
+	take_plain(m, item);
+	wq__lock_release(&m->lock);
+	return WQ_OK;
 }
 
 static int requeue_locked(struct wq__memory *m, const wq_item *item, enum wq_where where)

@@ -27,16 +27,22 @@ int64_t wq__mem_len(void *state)
 	return n;
 }
 
-/* What others call the state of a key; `due`: a copy of it waits. */
-static unsigned public_state(const struct wq__memory *m, const struct wq__entry *e, bool due)
+/* The bits of a copy that waits; none: of one that does not, or is not there. */
+static unsigned wait_bits(const struct wq__memory *m, const struct wq__entry *e)
+{
+	if (!e || !(e->bits & WQ_STATE_WAITING))
+		return 0;
+	return (m->flags & WQ__CUT ? WQ_STATE_LEFT : WQ_STATE_WAITING) |
+	       (e->failures_high & WQ__RETRYING ? WQ_STATE_RETRYING : 0u);
+}
+
+/* What others call the state of a key: its own and that of the reminder beside it, or NULL. */
+static unsigned public_state(const struct wq__memory *m, const struct wq__entry *e,
+                             const struct wq__entry *reminder)
 {
 	unsigned bits = e ? e->bits & WQ__PUBLIC & ~(unsigned)WQ_STATE_WAITING : 0;
 
-	if (due)
-		bits |= m->flags & WQ__CUT ? WQ_STATE_LEFT : WQ_STATE_WAITING;
-	if (e && e->bits & WQ_STATE_WAITING && e->failures_high & WQ__RETRYING)
-		bits |= WQ_STATE_RETRYING;
-	return bits;
+	return bits | wait_bits(m, e) | wait_bits(m, reminder);
 }
 
 int wq__mem_state(void *state, const void *key, size_t len)
@@ -49,11 +55,9 @@ int wq__mem_state(void *state, const void *key, size_t len)
 
 	uint32_t id = wq__find(m, hash, key, len);
 	uint32_t reminder = wq__find_copy(m, hash, key, len, WQ__REMINDER);
-	const struct wq__entry *e = id ? wq__entry_at(m, id) : NULL;
-	unsigned bits = public_state(m, e, reminder || (e && e->bits & WQ_STATE_WAITING));
+	unsigned bits = public_state(m, id ? wq__entry_at(m, id) : NULL,
+	                             reminder ? wq__entry_at(m, reminder) : NULL);
 
-	if (reminder && wq__entry_at(m, reminder)->failures_high & WQ__RETRYING)
-		bits |= WQ_STATE_RETRYING;
 	wq__whole_unlock(m);
 	return (int)bits;
 }
@@ -97,15 +101,19 @@ static int64_t age_of(const struct wq__entry *e, int64_t now)
 	return now > since ? now - since : 0;
 }
 
+static const struct wq__entry *reminder_of(const struct wq__memory *m, const struct wq__entry *e)
+{
+	if (!(e->bits & WQ__BESIDE))
+		return NULL;
+	return wq__entry_at(m, wq__find_copy(m, e->hash, e->key, wq__entry_len(e), WQ__REMINDER));
+}
+
 /* When the waiting copy comes due, the key's own or the reminder beside it; 0: none. */
-static int64_t due_of(const struct wq__memory *m, const struct wq__entry *e)
+static int64_t due_of(const struct wq__entry *e, const struct wq__entry *reminder)
 {
 	if (e->bits & WQ_STATE_WAITING)
 		return e->added_ns;
-	if (!(e->bits & WQ__BESIDE))
-		return 0;
-	return wq__entry_at(m, wq__find_copy(m, e->hash, e->key, wq__entry_len(e), WQ__REMINDER))
-	    ->added_ns;
+	return reminder ? reminder->added_ns : 0;
 }
 
 /* False: it does not fit. A reminder beside its key is shown with the key. */
@@ -113,19 +121,20 @@ static bool batch_push(const struct wq__memory *m, struct batch *b, struct wq__e
                        int64_t now)
 {
 	size_t len = wq__entry_len(e);
-	int64_t due = due_of(m, e);
+	const struct wq__entry *reminder;
 
 	if (wq__entry_is_ghost(e) || wq__entry_absent(e) ||
 	    (e->bits & (WQ__REMINDER | WQ__BESIDE)) == (WQ__REMINDER | WQ__BESIDE))
 		return true;
 	if (b->n == wq__per_hold(b->max) || b->room - b->used < len + 1)
 		return false;
+	reminder = reminder_of(m, e);
 	b->key[b->n++] = (struct shown){
 	    .offset = b->used,
 	    .len = len,
 	    .age_ns = (e->bits & WQ__PUBLIC) == WQ_STATE_WAITING ? 0 : age_of(e, now),
-	    .due_ns = due,
-	    .state = public_state(m, e, due != 0),
+	    .due_ns = due_of(e, reminder),
+	    .state = public_state(m, e, reminder),
 	    .running_ns = wq__meter_running(m, e, now),
 	    .failures = wq__requeues_of(m, e),
 	};

@@ -162,15 +162,9 @@ int wq__lane_add_one(struct wq__memory *m, uint32_t hash, const void *key, size_
 		if (wq__entry_is(e, key, len))
 			return add_known(m, e, id, when);
 	}
-	e = wq__slab_alloc(&m->slab, wq__entry_size(len, 0), &id);
+	e = wq__new_entry(m, wq__probe_end(&p), hash, key, len, 0, 0, &id);
 	if (wq__unlikely(!e))
 		return no_memory(wq__lane_of(m));
-	if (wq__unlikely(wq__table_insert(&m->table, wq__probe_end(&p), (uint64_t)hash << 32 | id) <
-	                 0)) {
-		wq__slab_free(&m->slab, id);
-		return no_memory(wq__lane_of(m));
-	}
-	wq__entry_init(e, hash, key, len);
 	e->added_ns = when == UNKNOWN ? wq__stamp(m) : when;
 	put(m, e, id, e->bits);
 	return WQ_QUEUED;

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/fail.h"
 #include "time/clock.h"
 
 /* The wheel's: 2^18 ns is a quarter of a millisecond; 2^6 buckets a level. */
@@ -65,11 +66,11 @@ static bool may_have_lane(const struct wq__memory *m)
 static int mem_open(wq_queue *q, const wq_options *o, void **state)
 {
 	struct wq__memory *m = wq__alloc(o->allocator, sizeof *m, 64);
-	int rc = WQ_ENOMEM;
+	int rc;
 
 	(void)q;
 	if (!m)
-		return WQ_ENOMEM;
+		return wq__fail_memory();
 	memset(m, 0, sizeof *m);
 #ifdef WQ_LANED
 	wq__lock_init(&m->lock); /* for tests: every queue that may have a lane gets one at once */
@@ -110,15 +111,21 @@ static int mem_open(wq_queue *q, const wq_options *o, void **state)
 	wq__hash_init(&m->hash_key, o->seed);
 	wq__slab_init(&m->slab, &m->allocator);
 	wq__tw_init(&m->tw, &m->slab, &m->allocator, wq__now(m), TW_TICK, TW_BITS);
-	if (o->name && !meter_new(m, o->provider))
+	if (o->name && !meter_new(m, o->provider)) {
+		rc = wq__fail_memory();
 		goto no_meter;
-	if (wq__table_init(&m->table, &m->slab, &m->allocator) < 0)
+	}
+	if (wq__table_init(&m->table, &m->slab, &m->allocator) < 0) {
+		rc = wq__fail_memory();
 		goto no_table;
+	}
 	/* Last: from here on the clock may call. */
 	if (m->clock.watch) {
 		rc = m->clock.watch(m->clock.ctx, clock_moved, m, 1);
-		if (rc < 0)
+		if (rc < 0) {
+			wq__fail(rc, "the clock cannot be watched: %s", wq_strerror(rc));
 			goto no_watch;
+		}
 	}
 	*state = m;
 	return WQ_OK;

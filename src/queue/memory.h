@@ -197,6 +197,7 @@ struct wq__whole_passed {
 	wq__passed front, back;
 };
 void wq__whole_lock_slow(struct wq__memory *m);
+void wq__lane_consider(struct wq__memory *m);
 void wq__whole_anew(struct wq__memory *m);
 void wq__make_whole(struct wq__memory *m, struct wq__lane *l);
 void wq__see_to_done(struct wq__memory *m, const struct wq__done *d);
@@ -333,11 +334,12 @@ static inline struct wq__lane *wq__lane_of(const struct wq__memory *m)
 	           : NULL;
 }
 
-/* Lock everything, of a queue that had no lane a moment ago. */
-static wq__forced void wq__whole_lock_alone(struct wq__memory *m)
+/*
+ * The front lock is held, of a queue that had no lane a moment ago: lock everything. Another thread
+ * may have made a lane meanwhile. (Whether the lock is crowded says nothing, as that count wraps.)
+ */
+static wq__forced void wq__whole_from_front(struct wq__memory *m)
 {
-	wq__lock_acquire(&m->lock);
-	/* Another may have made it meanwhile; being crowded says nothing: that count wraps. */
 	if (wq__unlikely(m->flags & WQ__LANED && !WQ__BUG(LANE_MISSED)) ||
 	    (wq__unlikely(wq__lock_is_crowded(&m->lock)) && m->flags & WQ__LANES)) {
 		wq__lock_back_out(&m->lock);
@@ -348,10 +350,12 @@ static wq__forced void wq__whole_lock_alone(struct wq__memory *m)
 /* Lock everything. Once threads wait for each other there, the queue gets a lane. */
 static inline void wq__whole_lock(struct wq__memory *m)
 {
-	if (wq__likely(!atomic_load_explicit(&m->lane, memory_order_relaxed)))
-		wq__whole_lock_alone(m);
-	else
+	if (wq__unlikely(atomic_load_explicit(&m->lane, memory_order_relaxed) != NULL)) {
 		wq__whole_lock_slow(m);
+		return;
+	}
+	wq__lock_acquire(&m->lock);
+	wq__whole_from_front(m);
 }
 
 /* The same for who holds the back lock. */
@@ -449,6 +453,23 @@ static inline uint32_t wq__find(const struct wq__memory *m, uint32_t hash, const
                                 size_t len)
 {
 	return wq__find_copy(m, hash, key, len, 0);
+}
+
+/* A new entry in the table, with so many bytes behind its key; NULL: no memory, nothing changed. */
+static wq__forced struct wq__entry *wq__new_entry(struct wq__memory *m, wq__place at, uint32_t hash,
+                                                  const void *key, size_t len, size_t room,
+                                                  unsigned state, uint32_t *id)
+{
+	struct wq__entry *e = wq__slab_alloc(&m->slab, wq__entry_size(len, room), id);
+
+	if (wq__unlikely(!e))
+		return NULL;
+	if (wq__unlikely(wq__table_insert(&m->table, at, (uint64_t)hash << 32 | *id) < 0)) {
+		wq__slab_free(&m->slab, *id);
+		return NULL;
+	}
+	wq__entry_init(e, hash, key, len, state);
+	return e;
 }
 
 /* Keys with a time up to this one are due. */

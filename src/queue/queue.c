@@ -145,7 +145,7 @@ static int make(wq_queue **out, const wq_options *o, bool *order_gone)
 	int rc;
 
 	if (!q)
-		return WQ_ENOMEM;
+		return wq__fail_memory();
 	*q = (wq_queue){
 	    .engine = complete(o->engine ? o->engine : &wq__memory_engine),
 	    .clock = *o->clock,
@@ -165,6 +165,10 @@ static int make(wq_queue **out, const wq_options *o, bool *order_gone)
 		memcpy(q->listing.name, o->name, strlen(o->name) + 1); /* 255 at most: checked */
 		/* Last: from here on others see it. */
 		rc = wq__registry_enter(q->registry, &q->listing);
+		if (rc == WQ_EEXIST)
+			wq__fail(rc, "the registry has a queue of the name \"%s\"", o->name);
+		if (rc == WQ_ENOMEM)
+			wq__fail_memory();
 		if (rc < 0)
 			goto no_entry;
 	}
@@ -182,7 +186,7 @@ no_engine:
 int wq_new(wq_queue **out, const wq_options *options)
 {
 	wq_options o = options ? *options : (wq_options){0};
-	bool ours, order_gone = false;
+	bool allocates, ours, order_gone = false;
 	int rc;
 
 	if (!o.allocator)
@@ -192,18 +196,15 @@ int wq_new(wq_queue **out, const wq_options *options)
 	/* No name is no metrics. */
 	if (o.name && o.name[0] == '\0')
 		o.name = NULL;
-	rc = out && o.allocator->alloc && o.allocator->free
-	         ? WQ_OK
-	         : wq__fail(WQ_EINVAL, out ? "the allocator has no function alloc or free"
-	                                   : "there is no place for the queue: out is NULL");
-	if (!o.limiter && rc == WQ_OK)
+	allocates = o.allocator->alloc && o.allocator->free;
+	if (!o.limiter && out && allocates)
 		o.limiter = wq__limiter_default(o.allocator);
-
-	int taken = o.limiter ? wq__limiter_take(o.limiter) : WQ_OK;
-
-	ours = o.limiter && taken == WQ_OK;
-	if (rc == WQ_OK)
-		rc = taken;
+	rc = o.limiter ? wq__limiter_take(o.limiter) : WQ_OK;
+	ours = o.limiter && rc == WQ_OK;
+	if (!out)
+		rc = wq__fail(WQ_EINVAL, "out is NULL");
+	else if (!allocates)
+		rc = wq__fail_allocator();
 	if (rc == WQ_OK)
 		rc = check_options(&o);
 	if (rc == WQ_OK)
@@ -286,7 +287,7 @@ int wq_add_many(wq_queue *q, const wq_key *keys, size_t n, int *outcomes)
 
 static bool add_options_ok(const wq_queue *q, const wq_add_options *o)
 {
-	if (o->limited > 1 || !all_zero(o->reserved, sizeof o->reserved / sizeof o->reserved[0]))
+	if (o->limited > 1 || !ALL_ZERO(o->reserved))
 		return false;
 	if (o->at_ns < 0 || (o->at_ns > 0) + (o->after_ns != 0) + (o->limited != 0) > 1)
 		return false;
@@ -296,14 +297,38 @@ static bool add_options_ok(const wq_queue *q, const wq_add_options *o)
 	return (unsigned)o->policy <= WQ_REMIND;
 }
 
+/* Which of them it was. */
+static wq__cold int refuse_add_options(const wq_queue *q, const wq_add_options *o)
+{
+	if (!ALL_ZERO(o->reserved))
+		return wq__fail(WQ_EINVAL, "a reserved word of wq_add_options is not zero");
+	if (o->limited > 1)
+		return wq__fail(WQ_EINVAL, "limited is %u, neither 0 nor 1", o->limited);
+	if ((unsigned)o->policy > WQ_REMIND)
+		return wq__fail(WQ_EINVAL, "policy is %u, which is none", (unsigned)o->policy);
+	if (o->at_ns < 0)
+		return wq__fail(WQ_EINVAL, "at_ns is negative");
+	if (o->at_ns > 0 && o->after_ns != 0)
+		return wq__fail(WQ_EINVAL, "after_ns and at_ns are both given");
+	if (o->limited && (o->at_ns > 0 || o->after_ns != 0))
+		return wq__fail(WQ_EINVAL, "%s is given, and limited is 1",
+		                o->at_ns > 0 ? "at_ns" : "after_ns");
+	if (o->within_ns < 0)
+		return wq__fail(WQ_EINVAL, "within_ns is negative");
+	if (!q->within)
+		return wq__fail(WQ_EINVAL, "within_ns is given, but wq_options.within is 0");
+	return wq__fail(WQ_EINVAL, "within_ns is given with %s",
+	                o->limited ? "limited" : "WQ_REMIND");
+}
+
 int wq_add_with(wq_queue *q, const void *key, size_t len, const wq_add_options *options)
 {
 	int rc = check_key(q, key, len);
 
-	if (rc == WQ_OK && options && !add_options_ok(q, options))
-		rc = WQ_EINVAL;
 	if (rc != WQ_OK)
 		return rc;
+	if (options && wq__unlikely(!add_options_ok(q, options)))
+		return refuse_add_options(q, options);
 	if (!options || (options->at_ns == 0 && options->after_ns == 0 && !options->limited))
 		return q->engine.add(q->state, key, len);
 	return q->engine.add_with(q->state, key, len, options);
@@ -538,17 +563,12 @@ wq_verdict wq_retry_after(int64_t delay_ns)
 	return (wq_verdict){.kind = WQ_VERDICT_RETRY, .delay_ns = delay_ns > 0 ? delay_ns : 0};
 }
 
-static bool verdict_ok(wq_verdict v)
-{
-	return v.kind <= WQ_VERDICT_FATAL && v.delay_ns >= 0 && v.reserved0 == 0;
-}
-
 int wq_settle(wq_queue *q, const wq_item *item, wq_verdict verdict)
 {
 	wq_turn t = {.steps = WQ_TURN_SETTLE, .verdict = verdict};
 	wq_item mine;
 
-	if (!q || !item || !item_ok(item) || !verdict_ok(verdict))
+	if (!q || !item || !item_ok(item) || !wq__verdict_ok(verdict))
 		return WQ_EINVAL;
 	mine = *item;
 	settle(q, &mine, &t);
@@ -562,8 +582,6 @@ int wq_retry(wq_queue *q, const wq_item *item)
 
 int wq__settle_next(wq_queue *q, wq_item *item, wq_turn *t)
 {
-	if (wq__unlikely(!verdict_ok(t->verdict)))
-		t->verdict = WQ_RETRY;
 	return settle(q, item, t);
 }
 
@@ -575,7 +593,7 @@ int wq_settle_next_until(wq_queue *q, wq_item *item, wq_verdict verdict, int64_t
 	             .deadline_ns = deadline_ns};
 	int rc;
 
-	if (!q || !item || !item_ok(item) || !verdict_ok(verdict) || deadline_ns < WQ_NOWAIT)
+	if (!q || !item || !item_ok(item) || !wq__verdict_ok(verdict) || deadline_ns < WQ_NOWAIT)
 		return WQ_EINVAL;
 
 	wq_item mine = *item;
@@ -658,14 +676,17 @@ int wq_shutting_down(wq_queue *q)
 int wq_drain_until(wq_queue *q, int64_t deadline_ns, const wq_drain_options *options,
                    wq_report *report)
 {
-	if (!q || deadline_ns < 0)
-		return WQ_EINVAL;
-	if (options &&
-	    (options->reserved0 != 0 || (unsigned)options->mode > WQ_DRAIN_WAIT ||
-	     !all_zero(options->reserved, sizeof options->reserved / sizeof options->reserved[0])))
-		return WQ_EINVAL;
+	if (!q)
+		return wq__fail(WQ_EINVAL, "the queue is NULL");
+	if (deadline_ns < 0)
+		return wq__fail(WQ_EINVAL, "the deadline is negative");
+	if (options && (options->reserved0 != 0 || !ALL_ZERO(options->reserved)))
+		return wq__fail(WQ_EINVAL, "a reserved word of wq_drain_options is not zero");
+	if (options && (unsigned)options->mode > WQ_DRAIN_WAIT)
+		return wq__fail(WQ_EINVAL, "mode is %u, which is none", (unsigned)options->mode);
 	if (wq__handling(q))
-		return WQ_EDEADLK;
+		return wq__fail(WQ_EDEADLK,
+		                "a handler of a pool of this queue would wait for itself");
 	wq__resume_pools(q);
 	return q->engine.drain(q->state, deadline_ns, options, report);
 }
@@ -673,7 +694,7 @@ int wq_drain_until(wq_queue *q, int64_t deadline_ns, const wq_drain_options *opt
 int wq_drain_for(wq_queue *q, int64_t timeout_ns, const wq_drain_options *options,
                  wq_report *report)
 {
-	return q ? wq_drain_until(q, deadline_of(q, timeout_ns), options, report) : WQ_EINVAL;
+	return wq_drain_until(q, q ? deadline_of(q, timeout_ns) : 0, options, report);
 }
 
 /* ---- look ---------------------------------------------------------------- */

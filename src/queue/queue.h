@@ -47,6 +47,17 @@ void wq__tell_pools_the_clock_changed(wq_queue *q);
  */
 int wq__settle_next(wq_queue *q, wq_item *item, wq_turn *t);
 
+static inline bool wq__verdict_ok(wq_verdict v)
+{
+	return v.kind <= WQ_VERDICT_FATAL && v.delay_ns >= 0 && v.reserved0 == 0;
+}
+
+/* By this verdict the key is to be handled once more. */
+static inline bool wq__verdict_comes_back(wq_verdict v)
+{
+	return v.kind == WQ_VERDICT_RETRY || v.kind == WQ_VERDICT_AGAIN;
+}
+
 static inline bool wq__verdict_fails(wq_verdict v)
 {
 	return v.kind == WQ_VERDICT_RETRY || v.kind == WQ_VERDICT_FATAL;

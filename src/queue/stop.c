@@ -197,11 +197,11 @@ static void cut(struct wq__memory *m, int64_t at_ns)
 	tell_all(m);
 }
 
-/* Refuse adds from now on. The first call decides what becomes of keys that wait. */
-static void begin_closing(struct wq__memory *m, enum wq_drain_mode mode)
+/* Refuse adds from now on. The first call, true, decides what becomes of keys that wait. */
+static bool begin_closing(struct wq__memory *m, enum wq_drain_mode mode)
 {
 	if (m->flags & WQ__SHUT)
-		return;
+		return false;
 	m->flags |= WQ__SHUT;
 	switch (mode) {
 	case WQ_DRAIN_WAIT:
@@ -216,6 +216,7 @@ static void begin_closing(struct wq__memory *m, enum wq_drain_mode mode)
 		cut(m, wq__now(m));
 		break;
 	}
+	return true;
 }
 
 /* What is due by the cut goes in line. The lock is let go of meanwhile. */
@@ -268,8 +269,8 @@ int wq__mem_drain(void *state, int64_t deadline_ns, const wq_drain_options *opti
 	wq__whole_lock(m);
 	if (!WQ__BUG(DRAIN_ENTERS_LATE))
 		link_watcher(m, &w);
-	begin_closing(m, options ? options->mode : WQ_DRAIN_LEAVE);
-	finish_closing(m);
+	if (begin_closing(m, options ? options->mode : WQ_DRAIN_LEAVE) || !WQ__BUG(DRAIN_PAST_DUE))
+		finish_closing(m);
 	if (WQ__BUG(DRAIN_ENTERS_LATE))
 		link_watcher(m, &w);
 	if (wq__drained(m) && !w.interrupted)

@@ -59,9 +59,12 @@ static int end_later(struct wq__memory *m, const wq_item *item, struct wq__entry
  */
 static int leave_over(struct wq__memory *m, const wq_item *item, struct wq__entry *e, bool retry)
 {
-	struct wq__later never = {.due_ns = WQ_NEVER, .policy = WQ_MIN, .retry = retry};
+	struct wq__later never = {.due_ns = WQ_NEVER,
+	                          .policy = WQ_MIN,
+	                          .retry = retry && !WQ__BUG(LEFT_AS_DELAYED)};
 
-	wq__add_later_known(m, e, item->slot, &never);
+	if (!WQ__BUG(LEFT_FORGOTTEN))
+		wq__add_later_known(m, e, item->slot, &never);
 	wq__end_hold(m, item, e);
 	return WQ_LEFT;
 }
@@ -114,7 +117,8 @@ static int again(struct wq__memory *m, const wq_item *item, struct wq__entry *e,
 
 	if (!(m->flags & WQ__SHUT))
 		return end_later(m, item, e, now, wq_time_add(now, after_ns), NULL);
-	if (e->bits & WQ_STATE_DIRTY || (e->bits & WQ_STATE_WAITING && m->flags & WQ__PATIENT))
+	if (e->bits & WQ_STATE_DIRTY ||
+	    (e->bits & WQ_STATE_WAITING && m->flags & WQ__PATIENT && e->added_ns != WQ_NEVER))
 		return wq__end_hold(m, item, e);
 	return leave_over(m, item, e, false);
 }

@@ -69,6 +69,30 @@ void wq__make_whole(struct wq__memory *m, struct wq__lane *l)
 	l->done_known = l->done_next = l->done_seen = end;
 }
 
+/* The front lock is held, and there is no lane. False: there is none for this queue. */
+static bool lane_make(struct wq__memory *m)
+{
+	/* Another thread may have found no memory for it, and gone on. */
+	struct wq__lane *l = m->flags & WQ__LANES ? lane_new(m) : NULL;
+
+	if (!l) {
+		/* One lock has to do, from now on. */
+		m->flags &= ~(uint32_t)WQ__LANES;
+		return false;
+	}
+	m->flags |= WQ__LANED;
+	/* release: pairs with the acquire of who takes the back lock */
+	atomic_store_explicit(&m->lane, l, memory_order_release);
+	return true;
+}
+
+/* The front lock is held, and the queue is whole without a lane: is it time to make one? */
+void wq__lane_consider(struct wq__memory *m)
+{
+	if ((m->flags & (WQ__LANES | WQ__LANED)) == WQ__LANES && wq__lock_is_crowded(&m->lock))
+		lane_make(m);
+}
+
 /* There is a lane, or threads wait for each other and it is time to make one. */
 void wq__whole_lock_slow(struct wq__memory *m)
 {
@@ -79,15 +103,9 @@ void wq__whole_lock_slow(struct wq__memory *m)
 		wq__lock_acquire(&m->lock);
 		l = atomic_load_explicit(&m->lane, memory_order_relaxed);
 		if (!l) {
-			/* Another thread may have found no memory for it, and gone on. */
-			l = m->flags & WQ__LANES ? lane_new(m) : NULL;
-			if (!l) {
-				/* One lock has to do, from now on. */
-				m->flags &= ~(uint32_t)WQ__LANES;
+			if (!lane_make(m))
 				return;
-			}
-			m->flags |= WQ__LANED;
-			atomic_store_explicit(&m->lane, l, memory_order_release);
+			l = atomic_load_explicit(&m->lane, memory_order_relaxed);
 		}
 		wq__lock_back_out(&m->lock);
 	}

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <wq/status.h>
 
+#include "base/fail.h"
 #include "base/sync.h"
 
 static int64_t real_now(void *ctx)
@@ -106,11 +107,13 @@ int wq_manual_clock_new(wq_manual_clock **out, int64_t start_ns)
 {
 	wq_manual_clock *mc;
 
-	if (!out || start_ns < 0)
-		return WQ_EINVAL;
+	if (!out)
+		return wq__fail(WQ_EINVAL, "out is NULL");
+	if (start_ns < 0)
+		return wq__fail(WQ_EINVAL, "start_ns is negative");
 	mc = calloc(1, sizeof *mc);
 	if (!mc)
-		return WQ_ENOMEM;
+		return wq__fail_memory();
 	atomic_init(&mc->now_ns, start_ns);
 	wq__lock_init(&mc->lock);
 	*out = mc;

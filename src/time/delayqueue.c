@@ -12,6 +12,7 @@
 
 #include "base/alloc.h"
 #include "base/bug.h"
+#include "base/fail.h"
 #include "base/sync.h"
 #include "time/clock.h"
 
@@ -41,10 +42,13 @@ static int check_options(const wq_delayqueue_options *o)
 {
 	for (size_t i = 0; i < sizeof o->reserved / sizeof o->reserved[0]; i++)
 		if (o->reserved[i] != 0)
-			return WQ_EINVAL;
+			return wq__fail(WQ_EINVAL,
+			                "a reserved word of wq_delayqueue_options is not zero");
 	if (o->allocator && (!o->allocator->alloc || !o->allocator->free))
-		return WQ_EINVAL;
-	return o->clock && !o->clock->now ? WQ_EINVAL : WQ_OK;
+		return wq__fail_allocator();
+	if (o->clock && !o->clock->now)
+		return wq__fail(WQ_EINVAL, "the clock has no function now");
+	return WQ_OK;
 }
 
 int wq_delayqueue_new(wq_delayqueue **out, const wq_delayqueue_options *options)
@@ -54,19 +58,23 @@ int wq_delayqueue_new(wq_delayqueue **out, const wq_delayqueue_options *options)
 	wq_delayqueue *dq;
 	int rc = WQ_ENOMEM;
 
-	if (!out || check_options(&o) < 0)
+	if (!out)
+		return wq__fail(WQ_EINVAL, "out is NULL");
+	if (check_options(&o) < 0)
 		return WQ_EINVAL;
 	dq = wq__alloc(a, sizeof *dq, 64);
 	if (!dq)
-		return WQ_ENOMEM;
+		return wq__fail_memory();
 	*dq = (wq_delayqueue){.clock = o.clock ? *o.clock : wq__clock_real, .allocator = *a};
 	wq__lock_init_own(&dq->lock);
 	if (wq_heap_new(&dq->heap, a) < 0)
 		goto no_heap;
 	if (dq->clock.watch) {
 		rc = dq->clock.watch(dq->clock.ctx, clock_moved, dq, 1);
-		if (rc < 0)
+		if (rc < 0) {
+			wq__fail(rc, "the clock cannot be watched: %s", wq_strerror(rc));
 			goto no_watch;
+		}
 	}
 	*out = dq;
 	return WQ_OK;

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/fail.h"
 
 enum { FIRST_CAP = 16 };
 
@@ -43,11 +44,13 @@ int wq_heap_new(wq_heap **out, const wq_allocator *allocator)
 	const wq_allocator *a = allocator ? allocator : &wq__default_allocator;
 	wq_heap *h;
 
-	if (!out || !a->alloc || !a->free)
-		return WQ_EINVAL;
+	if (!out)
+		return wq__fail(WQ_EINVAL, "out is NULL");
+	if (!a->alloc || !a->free)
+		return wq__fail_allocator();
 	h = wq__alloc(a, sizeof *h, 8);
 	if (!h)
-		return WQ_ENOMEM;
+		return wq__fail_memory();
 	*h = (wq_heap){.free_slot = NO_SLOT, .allocator = *a};
 	*out = h;
 	return WQ_OK;

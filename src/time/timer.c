@@ -6,6 +6,7 @@
 
 #include "base/alloc.h"
 #include "base/bug.h"
+#include "base/fail.h"
 #include "base/sync.h"
 #include "time/clock.h"
 #include "time/wheel.h"
@@ -112,12 +113,17 @@ int wq_timer_new(wq_timer **out, const wq_timer_options *options)
 
 	for (size_t i = 0; i < sizeof o.reserved / sizeof o.reserved[0]; i++)
 		if (o.reserved[i] != 0)
-			return WQ_EINVAL;
-	if (!out || (o.clock && !o.clock->now) || !a->alloc || !a->free)
-		return WQ_EINVAL;
+			return wq__fail(WQ_EINVAL,
+			                "a reserved word of wq_timer_options is not zero");
+	if (!out)
+		return wq__fail(WQ_EINVAL, "out is NULL");
+	if (o.clock && !o.clock->now)
+		return wq__fail(WQ_EINVAL, "the clock has no function now");
+	if (!a->alloc || !a->free)
+		return wq__fail_allocator();
 	t = wq__alloc(a, sizeof *t, 64);
 	if (!t)
-		return WQ_ENOMEM;
+		return wq__fail_memory();
 	*t = (wq_timer){.clock = o.clock ? *o.clock : wq__clock_real, .allocator = *a};
 	wq__lock_init(&t->lock);
 	rc = wq_wheel_new(&t->wheel, now(t), &wheel);
@@ -125,12 +131,16 @@ int wq_timer_new(wq_timer **out, const wq_timer_options *options)
 		goto no_wheel;
 	if (t->clock.watch) {
 		rc = t->clock.watch(t->clock.ctx, clock_moved, t, 1);
-		if (rc < 0)
+		if (rc < 0) {
+			wq__fail(rc, "the clock cannot be watched: %s", wq_strerror(rc));
 			goto no_watch;
+		}
 	}
 	/* Under the lock: the thread's first step is to take it, and then it knows itself. */
 	wq__lock_acquire(&t->lock);
-	rc = wq__thread_start(&t->thread, run, t, "wq-timer", 0) ? WQ_OK : WQ_EIO;
+	rc = wq__thread_start(&t->thread, run, t, "wq-timer", 0)
+	         ? WQ_OK
+	         : wq__fail_system(WQ_EIO, "the thread of the timer cannot be started");
 	wq__lock_release(&t->lock);
 	if (rc < 0)
 		goto no_thread;

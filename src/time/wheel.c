@@ -8,10 +8,12 @@
  */
 #include "time/wheel.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/compiler.h"
+#include "base/fail.h"
 #include "time/places.h"
 #include "time/timing_wheel.h"
 
@@ -74,13 +76,18 @@ static int check_options(const wq_wheel_options *o)
 {
 	for (size_t i = 0; i < sizeof o->reserved / sizeof o->reserved[0]; i++)
 		if (o->reserved[i] != 0)
-			return WQ_EINVAL;
-	if (o->tick_ns < 0 || o->tick_ns > (INT64_C(1) << TICK_SHIFT_MAX))
-		return WQ_EINVAL;
+			return wq__fail(WQ_EINVAL,
+			                "a reserved word of wq_wheel_options is not zero");
+	if (o->tick_ns < 0)
+		return wq__fail(WQ_EINVAL, "tick_ns is negative");
+	if (o->tick_ns > (INT64_C(1) << TICK_SHIFT_MAX))
+		return wq__fail(WQ_EINVAL, "tick_ns is %" PRId64 ", more than %" PRId64, o->tick_ns,
+		                INT64_C(1) << TICK_SHIFT_MAX);
 	if (o->size == 1 || o->size > WQ__TW_SLOTS || (o->size & (o->size - 1)) != 0)
-		return WQ_EINVAL;
+		return wq__fail(WQ_EINVAL, "size is %zu, not a power of 2 from 2 to %d", o->size,
+		                WQ__TW_SLOTS);
 	if (o->allocator && (!o->allocator->alloc || !o->allocator->free))
-		return WQ_EINVAL;
+		return wq__fail_allocator();
 	return WQ_OK;
 }
 
@@ -95,11 +102,15 @@ int wq_wheel_new(wq_wheel **out, int64_t now_ns, const wq_wheel_options *options
 	const wq_allocator *a = o.allocator ? o.allocator : &wq__default_allocator;
 	wq_wheel *w;
 
-	if (!out || now_ns < 0 || check_options(&o) < 0)
+	if (!out)
+		return wq__fail(WQ_EINVAL, "out is NULL");
+	if (now_ns < 0)
+		return wq__fail(WQ_EINVAL, "now_ns is negative");
+	if (check_options(&o) < 0)
 		return WQ_EINVAL;
 	w = wq__alloc(a, sizeof *w, 64);
 	if (!w)
-		return WQ_ENOMEM;
+		return wq__fail_memory();
 	memset(w, 0, sizeof *w);
 	w->allocator = *a;
 	w->now_ns = now_ns;

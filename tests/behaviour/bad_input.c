@@ -39,6 +39,14 @@ static int64_t limited_with(const struct scene *s, wq_add_options o)
 	return wq_add_with(s->q, "a", 1, &o);
 }
 
+static int64_t settle_with(const struct scene *s, wq_verdict verdict)
+{
+	return wq_settle(s->q, &s->held, verdict);
+}
+
+/* Behind the last one. */
+static const wq_verdict kind_5 = {.kind = WQ_VERDICT_FATAL + 1};
+
 struct bad {
 	const char *name;
 	int64_t (*call)(struct scene *s);
@@ -54,9 +62,8 @@ struct bad {
 	}
 #define ROW(name, answer, call) {#name, bad_##name, answer},
 
-
 #define CASES(X)                                                                                   \
-	X(free_null, WQ_EINVAL, wq_free(NULL))                                                     \
+	X(free_null, 0, wq_free(NULL))                                                             \
 	X(free_busy, WQ_EBUSY, wq_free(s->q))                                                      \
 	X(now_null, WQ_EINVAL, wq_now(NULL))                                                       \
 	X(clock_changed_null, WQ_EINVAL, wq_clock_changed(NULL))                                   \
@@ -83,12 +90,12 @@ struct bad {
 	X(get_for_item_null, WQ_EINVAL, wq_get_for(s->q, NULL, 0))                                 \
 	X(try_get_null, WQ_EINVAL, wq_try_get(NULL, &(wq_item){0}))                                \
 	X(try_get_item_null, WQ_EINVAL, wq_try_get(s->q, NULL))                                    \
-	X(get_many_null, WQ_EINVAL, wq_get_many_until(NULL, &(wq_item){0}, 1, WQ_NOWAIT))            \
-	X(get_many_items_null, WQ_EINVAL, wq_get_many_until(s->q, NULL, 1, WQ_NOWAIT))               \
-	X(get_many_none, WQ_EINVAL, wq_get_many_until(s->q, &(wq_item){0}, 0, WQ_NOWAIT))            \
+	X(get_many_null, WQ_EINVAL, wq_get_many_until(NULL, &(wq_item){0}, 1, WQ_NOWAIT))          \
+	X(get_many_items_null, WQ_EINVAL, wq_get_many_until(s->q, NULL, 1, WQ_NOWAIT))             \
+	X(get_many_none, WQ_EINVAL, wq_get_many_until(s->q, &(wq_item){0}, 0, WQ_NOWAIT))          \
 	X(get_many_too_many, WQ_EINVAL,                                                            \
-	  wq_get_many_until(s->q, &(wq_item){0}, (size_t)INT32_MAX + 1, WQ_NOWAIT))                  \
-	X(get_many_negative, WQ_EINVAL, wq_get_many_until(s->q, &(wq_item){0}, 1, -2))               \
+	  wq_get_many_until(s->q, &(wq_item){0}, (size_t)INT32_MAX + 1, WQ_NOWAIT))                \
+	X(get_many_negative, WQ_EINVAL, wq_get_many_until(s->q, &(wq_item){0}, 1, -2))             \
 	X(interrupt_null, WQ_EINVAL, wq_interrupt(NULL, 1))                                        \
 	X(interrupt_negative, WQ_EINVAL, wq_interrupt(s->q, -1))                                   \
 	X(done_null, WQ_EINVAL, wq_done(NULL, &s->held))                                           \
@@ -98,12 +105,12 @@ struct bad {
 	X(done_reserved2, WQ_EINVAL, wq_done(s->q, &(wq_item[]){spoilt(s, 2)}[0]))                 \
 	X(done_stale, WQ_ESTALE, wq_done(s->q, &s->stale))                                         \
 	X(done_other, WQ_EOTHERQUEUE, wq_done(s->q, &s->other))                                    \
-	X(done_many_null, WQ_EINVAL, wq_done_many(NULL, &s->held, 1, NULL))                    \
-	X(done_many_items_null, WQ_EINVAL, wq_done_many(s->q, NULL, 1, NULL))                  \
+	X(done_many_null, WQ_EINVAL, wq_done_many(NULL, &s->held, 1, NULL))                        \
+	X(done_many_items_null, WQ_EINVAL, wq_done_many(s->q, NULL, 1, NULL))                      \
 	X(done_many_too_many, WQ_EINVAL,                                                           \
-	  wq_done_many(s->q, &s->held, (size_t)INT32_MAX + 1, NULL))                           \
-	X(done_many_stale, 0, wq_done_many(s->q, &s->stale, 1, NULL))                          \
-	X(done_many_other, 0, wq_done_many(s->q, &s->other, 1, NULL))                          \
+	  wq_done_many(s->q, &s->held, (size_t)INT32_MAX + 1, NULL))                               \
+	X(done_many_stale, 0, wq_done_many(s->q, &s->stale, 1, NULL))                              \
+	X(done_many_other, 0, wq_done_many(s->q, &s->other, 1, NULL))                              \
 	X(next_null, WQ_EINVAL, wq_next(NULL, &s->held))                                           \
 	X(next_item_null, WQ_EINVAL, wq_next(s->q, NULL))                                          \
 	X(next_reserved, WQ_EINVAL, wq_next(s->q, &(wq_item[]){spoilt(s, 1)}[0]))                  \
@@ -112,17 +119,17 @@ struct bad {
 	X(next_until_null, WQ_EINVAL, wq_next_until(NULL, &s->held, 0))                            \
 	X(next_until_item_null, WQ_EINVAL, wq_next_until(s->q, NULL, 0))                           \
 	X(next_until_negative, WQ_EINVAL, wq_next_until(s->q, &s->held, -2))                       \
-	X(next_many_null, WQ_EINVAL, wq_next_many_until(NULL, &s->held, 1, 1, WQ_NOWAIT))            \
-	X(next_many_items_null, WQ_EINVAL, wq_next_many_until(s->q, NULL, 1, 1, WQ_NOWAIT))          \
-	X(next_many_none, WQ_EINVAL, wq_next_many_until(s->q, &s->held, 0, 0, WQ_NOWAIT))            \
-	X(next_many_n_above_max, WQ_EINVAL, wq_next_many_until(s->q, &s->held, 2, 1, WQ_NOWAIT))     \
+	X(next_many_null, WQ_EINVAL, wq_next_many_until(NULL, &s->held, 1, 1, WQ_NOWAIT))          \
+	X(next_many_items_null, WQ_EINVAL, wq_next_many_until(s->q, NULL, 1, 1, WQ_NOWAIT))        \
+	X(next_many_none, WQ_EINVAL, wq_next_many_until(s->q, &s->held, 0, 0, WQ_NOWAIT))          \
+	X(next_many_n_above_max, WQ_EINVAL, wq_next_many_until(s->q, &s->held, 2, 1, WQ_NOWAIT))   \
 	X(next_many_too_many, WQ_EINVAL,                                                           \
-	  wq_next_many_until(s->q, &s->held, 1, (size_t)INT32_MAX + 1, WQ_NOWAIT))                   \
-	X(next_many_negative, WQ_EINVAL, wq_next_many_until(s->q, &s->held, 1, 1, -2))               \
-	X(next_many_stale, WQ_ESTALE, wq_next_many_until(s->q, &s->stale, 1, 1, WQ_NOWAIT))          \
-	X(next_many_other, WQ_EOTHERQUEUE, wq_next_many_until(s->q, &s->other, 1, 1, WQ_NOWAIT))     \
+	  wq_next_many_until(s->q, &s->held, 1, (size_t)INT32_MAX + 1, WQ_NOWAIT))                 \
+	X(next_many_negative, WQ_EINVAL, wq_next_many_until(s->q, &s->held, 1, 1, -2))             \
+	X(next_many_stale, WQ_ESTALE, wq_next_many_until(s->q, &s->stale, 1, 1, WQ_NOWAIT))        \
+	X(next_many_other, WQ_EOTHERQUEUE, wq_next_many_until(s->q, &s->other, 1, 1, WQ_NOWAIT))   \
 	X(next_many_reserved, WQ_EINVAL,                                                           \
-	  wq_next_many_until(s->q, &(wq_item[]){spoilt(s, 2)}[0], 1, 1, WQ_NOWAIT))                  \
+	  wq_next_many_until(s->q, &(wq_item[]){spoilt(s, 2)}[0], 1, 1, WQ_NOWAIT))                \
 	X(requeue_null, WQ_EINVAL, wq_requeue(NULL, &s->held, WQ_TAIL))                            \
 	X(requeue_item_null, WQ_EINVAL, wq_requeue(s->q, NULL, WQ_TAIL))                           \
 	X(requeue_where, WQ_EINVAL, wq_requeue(s->q, &s->held, (enum wq_where)2))                  \
@@ -174,20 +181,20 @@ struct bad {
 	X(forget_item_reserved, WQ_EINVAL, wq_forget_item(s->q, &(wq_item[]){spoilt(s, 1)}[0]))    \
 	X(forget_item_stale, WQ_ESTALE, wq_forget_item(s->q, &s->stale))                           \
 	X(forget_item_other, WQ_EOTHERQUEUE, wq_forget_item(s->q, &s->other))                      \
-	X(failures_null, WQ_EINVAL, wq_failures(NULL, "a", 1))                             \
-	X(failures_key_null, WQ_EINVAL, wq_failures(s->q, NULL, 1))                        \
-	X(failures_too_long, WQ_ETOOLONG, wq_failures(s->q, "a", SIZE_MAX))                \
+	X(failures_null, WQ_EINVAL, wq_failures(NULL, "a", 1))                                     \
+	X(failures_key_null, WQ_EINVAL, wq_failures(s->q, NULL, 1))                                \
+	X(failures_too_long, WQ_ETOOLONG, wq_failures(s->q, "a", SIZE_MAX))                        \
 	X(set_failures_null, WQ_EINVAL, wq_set_failures(NULL, "a", 1, 1))                          \
 	X(set_failures_key_null, WQ_EINVAL, wq_set_failures(s->q, NULL, 1, 1))                     \
 	X(set_failures_too_long, WQ_ETOOLONG, wq_set_failures(s->q, "a", SIZE_MAX, 1))             \
 	X(set_failures_none, WQ_EINVAL, wq_set_failures(s->q, "held", 4, 0))                       \
 	X(set_failures_too_many, WQ_EINVAL, wq_set_failures(s->q, "held", 4, WQ_FAILURES_MAX + 1)) \
-	X(failures_item_null, WQ_EINVAL, wq_failures_item(NULL, &s->held))                 \
-	X(failures_item_item_null, WQ_EINVAL, wq_failures_item(s->q, NULL))                \
-	X(failures_item_reserved, WQ_EINVAL,                                                   \
-	  wq_failures_item(s->q, &(wq_item[]){spoilt(s, 2)}[0]))                               \
-	X(failures_item_stale, WQ_ESTALE, wq_failures_item(s->q, &s->stale))               \
-	X(failures_item_other, WQ_EOTHERQUEUE, wq_failures_item(s->q, &s->other))          \
+	X(failures_item_null, WQ_EINVAL, wq_failures_item(NULL, &s->held))                         \
+	X(failures_item_item_null, WQ_EINVAL, wq_failures_item(s->q, NULL))                        \
+	X(failures_item_reserved, WQ_EINVAL,                                                       \
+	  wq_failures_item(s->q, &(wq_item[]){spoilt(s, 2)}[0]))                                   \
+	X(failures_item_stale, WQ_ESTALE, wq_failures_item(s->q, &s->stale))                       \
+	X(failures_item_other, WQ_EOTHERQUEUE, wq_failures_item(s->q, &s->other))                  \
 	X(retry_null, WQ_EINVAL, wq_retry(NULL, &s->held))                                         \
 	X(retry_item_null, WQ_EINVAL, wq_retry(s->q, NULL))                                        \
 	X(retry_reserved, WQ_EINVAL, wq_retry(s->q, &(wq_item[]){spoilt(s, 0)}[0]))                \
@@ -197,15 +204,47 @@ struct bad {
 	X(settle_item_null, WQ_EINVAL, wq_settle(s->q, NULL, WQ_DONE))                             \
 	X(settle_reserved, WQ_EINVAL, wq_settle(s->q, &(wq_item[]){spoilt(s, 1)}[0], WQ_DROP))     \
 	X(settle_stale, WQ_ESTALE, wq_settle(s->q, &s->stale, WQ_DONE))                            \
-	X(settle_stale_again, WQ_ESTALE, wq_settle(s->q, &s->stale, 5000))                         \
+	X(settle_stale_again, WQ_ESTALE, wq_settle(s->q, &s->stale, wq_again_after(5000)))         \
 	X(settle_other, WQ_EOTHERQUEUE, wq_settle(s->q, &s->other, WQ_DROP))                       \
-	X(settle_next_null, WQ_EINVAL, wq_settle_next_until(NULL, &s->held, WQ_DONE, 0, NULL))           \
-	X(settle_next_item_null, WQ_EINVAL, wq_settle_next_until(s->q, NULL, WQ_DONE, 0, NULL))          \
-	X(settle_next_negative, WQ_EINVAL, wq_settle_next_until(s->q, &s->held, WQ_DONE, -2, NULL))      \
+	X(settle_next_null, WQ_EINVAL, wq_settle_next_until(NULL, &s->held, WQ_DONE, 0, NULL))     \
+	X(settle_next_item_null, WQ_EINVAL, wq_settle_next_until(s->q, NULL, WQ_DONE, 0, NULL))    \
+	X(settle_next_negative, WQ_EINVAL,                                                         \
+	  wq_settle_next_until(s->q, &s->held, WQ_DONE, -2, NULL))                                 \
 	X(settle_next_reserved, WQ_EINVAL,                                                         \
-	  wq_settle_next_until(s->q, &(wq_item[]){spoilt(s, 2)}[0], WQ_DONE, 0, NULL))                   \
-	X(settle_next_stale, WQ_ESTALE, wq_settle_next_until(s->q, &s->stale, WQ_RETRY, 0, NULL))        \
-	X(settle_next_other, WQ_EOTHERQUEUE, wq_settle_next_until(s->q, &s->other, WQ_RETRY, 0, NULL))   \
+	  wq_settle_next_until(s->q, &(wq_item[]){spoilt(s, 2)}[0], WQ_DONE, 0, NULL))             \
+	X(settle_next_stale, WQ_ESTALE, wq_settle_next_until(s->q, &s->stale, WQ_RETRY, 0, NULL))  \
+	X(settle_next_other, WQ_EOTHERQUEUE,                                                       \
+	  wq_settle_next_until(s->q, &s->other, WQ_RETRY, 0, NULL))                                \
+	X(settle_kind, WQ_EINVAL, settle_with(s, (wq_verdict){.kind = WQ_VERDICT_FATAL + 1}))      \
+	X(settle_kind_most, WQ_EINVAL, settle_with(s, (wq_verdict){.kind = UINT32_MAX}))           \
+	X(settle_delay, WQ_EINVAL,                                                                 \
+	  settle_with(s, (wq_verdict){.kind = WQ_VERDICT_AGAIN, .delay_ns = -1}))                  \
+	X(settle_delay_of_retry, WQ_EINVAL,                                                        \
+	  settle_with(s, (wq_verdict){.kind = WQ_VERDICT_RETRY, .delay_ns = INT64_MIN}))           \
+	X(settle_verdict_reserved, WQ_EINVAL, settle_with(s, (wq_verdict){.reserved0 = 1}))        \
+	X(settle_next_kind, WQ_EINVAL, wq_settle_next_until(s->q, &s->held, kind_5, 0, NULL))      \
+	X(settle_next_for_null, WQ_EINVAL, wq_settle_next_for(NULL, &s->held, WQ_DONE, 0, NULL))   \
+	X(settle_next_for_item_null, WQ_EINVAL, wq_settle_next_for(s->q, NULL, WQ_DONE, 0, NULL))  \
+	X(settle_next_for_kind, WQ_EINVAL, wq_settle_next_for(s->q, &s->held, kind_5, 0, NULL))    \
+	X(settle_next_for_stale, WQ_ESTALE, wq_settle_next_for(s->q, &s->stale, WQ_DONE, 0, NULL)) \
+	X(get_many_for_null, WQ_EINVAL, wq_get_many_for(NULL, &(wq_item){0}, 1, 0))                \
+	X(get_many_for_items_null, WQ_EINVAL, wq_get_many_for(s->q, NULL, 1, 0))                   \
+	X(get_many_for_none, WQ_EINVAL, wq_get_many_for(s->q, &(wq_item){0}, 0, 0))                \
+	X(next_for_null, WQ_EINVAL, wq_next_for(NULL, &s->held, 0))                                \
+	X(next_for_item_null, WQ_EINVAL, wq_next_for(s->q, NULL, 0))                               \
+	X(next_for_stale, WQ_ESTALE, wq_next_for(s->q, &s->stale, 0))                              \
+	X(next_for_other, WQ_EOTHERQUEUE, wq_next_for(s->q, &s->other, 0))                         \
+	X(next_many_for_null, WQ_EINVAL, wq_next_many_for(NULL, &s->held, 1, 1, 0))                \
+	X(next_many_for_none, WQ_EINVAL, wq_next_many_for(s->q, &s->held, 0, 0, 0))                \
+	X(next_many_for_stale, WQ_ESTALE, wq_next_many_for(s->q, &s->stale, 1, 1, 0))              \
+	X(cancel_null, WQ_EINVAL, wq_cancel(NULL, "a", 1, NULL))                                   \
+	X(cancel_key_null, WQ_EINVAL, wq_cancel(s->q, NULL, 1, NULL))                              \
+	X(cancel_too_long, WQ_ETOOLONG, wq_cancel(s->q, "a", SIZE_MAX, NULL))                      \
+	X(cancel_until_negative, WQ_EINVAL, wq_cancel_until(s->q, "held", 4, -1, NULL))            \
+	X(cancel_for_null, WQ_EINVAL, wq_cancel_for(NULL, "a", 1, 0, NULL))                        \
+	X(cancel_for_key_null, WQ_EINVAL, wq_cancel_for(s->q, NULL, 1, 0, NULL))                   \
+	X(cancel_for_too_long, WQ_ETOOLONG, wq_cancel_for(s->q, "a", WQ_KEY_MAX + 1, 0, NULL))     \
+	X(cancel_for_absent, WQ_ENOTFOUND, wq_cancel_for(s->q, "a", 1, 0, NULL))                   \
 	X(wait_idle_until_null, WQ_EINVAL, wq_wait_idle_until(NULL, 0))                            \
 	X(wait_idle_until_negative, WQ_EINVAL, wq_wait_idle_until(s->q, -1))                       \
 	X(wait_idle_for_null, WQ_EINVAL, wq_wait_idle_for(NULL, 0))                                \
@@ -222,7 +261,11 @@ struct bad {
 	X(drain_until_negative, WQ_EINVAL, wq_drain_until(s->q, -1, NULL, NULL))                   \
 	X(drain_until_reserved, WQ_EINVAL,                                                         \
 	  wq_drain_until(s->q, 0, &(wq_drain_options){.reserved = {0, 0, 1}}, NULL))               \
-	X(drain_for_null, WQ_EINVAL, wq_drain_for(NULL, 0, NULL, NULL))                                  \
+	X(drain_for_null, WQ_EINVAL, wq_drain_for(NULL, 0, NULL, NULL))                            \
+	X(drain_for_reserved, WQ_EINVAL,                                                           \
+	  wq_drain_for(s->q, 0, &(wq_drain_options){.reserved0 = 1}, NULL))                        \
+	X(drain_until_mode, WQ_EINVAL,                                                             \
+	  wq_drain_until(s->q, 0, &(wq_drain_options){.mode = (enum wq_drain_mode)3}, NULL))       \
 	X(len_null, WQ_EINVAL, wq_len(NULL))                                                       \
 	X(state_null, WQ_EINVAL, wq_state(NULL, "a", 1))                                           \
 	X(state_key_null, WQ_EINVAL, wq_state(s->q, NULL, 1))                                      \
@@ -323,7 +366,7 @@ static void slot_0_is_stale(wq_queue *q, const void *owner, int64_t queued, int6
 		IS(wq_extend(q, &it, 1), WQ_ESTALE);
 		IS(wq_lost(q, &it), WQ_ESTALE);
 		IS(wq_retry(q, &it), WQ_ESTALE);
-		IS(wq_settle(q, &it, 5000), WQ_ESTALE);
+		IS(wq_settle(q, &it, wq_again_after(5000)), WQ_ESTALE);
 		IS(wq_settle_next_until(q, &it, WQ_DONE, WQ_NOWAIT, NULL), WQ_ESTALE);
 		IS(wq_forget_item(q, &it), WQ_ESTALE);
 		IS(wq_failures_item(q, &it), WQ_ESTALE);
@@ -450,10 +493,10 @@ static void own_free(void *ctx)
 static wq_limiter *own_limiter(int *freed)
 {
 	return wq_limiter_custom(&(wq_limiter_functions){.when = own_when,
-	                                              .forget = own_forget,
-	                                              .failures = custom_failures,
-	                                              .free = own_free,
-	                                              .ctx = freed});
+	                                                 .forget = own_forget,
+	                                                 .failures = custom_failures,
+	                                                 .free = own_free,
+	                                                 .ctx = freed});
 }
 
 /* [GIVEN] A limiter that a queue was given is its own, whatever becomes of the queue. */

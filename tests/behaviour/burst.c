@@ -2,8 +2,8 @@
  * D5 of the rules when so many keys come due at once that one hold of the lock
  * does not move them all: they are ready all the same, and their order is kept.
  */
-#include "../support/support.h"
 #include "../support/cancel.h"
+#include "../support/support.h"
 
 enum { Q = WQ_STATE_QUEUED };
 
@@ -360,6 +360,45 @@ static void Q10_an_order_knows_a_whole_burst(void **state)
 	}
 }
 
+/* D6: a stop puts in line what is due, however many holds that takes, and leaves the rest. */
+static void D6_a_stop_amid_a_burst(void **state)
+{
+	enum { DUE_PAIRS = 1001, DUE = 2 * DUE_PAIRS };
+
+	(void)state;
+	for (int by_drain = 0; by_drain < 2; by_drain++) {
+		struct fixture f;
+		wq_report r;
+		wq_item it;
+
+		fixture_open(&f, NULL);
+		add_burst(&f);
+		wq_manual_clock_advance(f.mc, DUE_PAIRS);
+		if (by_drain)
+			IS(wq_drain_until(f.q, 0, NULL, NULL), WQ_ETIMEDOUT);
+		else
+			IS(wq_shutdown(f.q), WQ_OK);
+		wq_manual_clock_advance(f.mc, WQ_HOUR);
+		IS(wq_drain_until(f.q, 0, NULL, &r), WQ_ETIMEDOUT);
+		IS((int64_t)r.queued, DUE);
+		IS((int64_t)r.delayed, BURST - DUE);
+		IS((int64_t)r.retries, 0);
+		for (uint32_t i = 0; i < DUE; i++) {
+			uint32_t key;
+
+			IS(wq_try_get(f.q, &it), WQ_OK);
+			memcpy(&key, it.key, sizeof key);
+			IS(key / 2, i / 2);
+			IS(it.added_ns, START_NS + 1 + key / 2);
+			IS(wq_done(f.q, &it), WQ_OK);
+		}
+		IS(wq_try_get(f.q, &it), WQ_ESHUTDOWN);
+		IS(wq_drain_until(f.q, 0, NULL, &r), WQ_LEFT);
+		IS((int64_t)r.delayed, BURST - DUE);
+		fixture_close(&f, BURST - DUE);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -375,6 +414,7 @@ int main(void)
 	    WITH_FIXTURE(D4_get_amid_a_burst_merges_with_a_due_reminder),
 	    cmocka_unit_test(D4_a_due_reminder_amid_a_burst_makes_room),
 	    cmocka_unit_test(Q10_an_order_knows_a_whole_burst),
+	    cmocka_unit_test(D6_a_stop_amid_a_burst),
 	};
 
 	return cmocka_run_group_tests_name("burst", tests, NULL, NULL);

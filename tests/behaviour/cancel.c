@@ -3,8 +3,8 @@
  * that wait. What cancel and reschedule do in each state is in states.c, beside
  * a reminder in policy.c.
  */
-#include "../support/support.h"
 #include "../support/cancel.h"
+#include "../support/support.h"
 
 enum { Q = WQ_STATE_QUEUED, R = WQ_STATE_RUNNING, RD = R | WQ_STATE_DIRTY, W = WQ_STATE_WAITING };
 
@@ -175,7 +175,7 @@ static void C1_cancel_of_the_last_key_ends_a_drain(void **state)
 	drainer_block(&d, q, WQ_NEVER);
 	IS(cancel_key(q, "a", 1), Q); /* also while it is shut */
 	IS(drainer_join(&d), WQ_OK);
-	IS((int64_t)(d.report.queued + d.report.running + d.report.discarded), 0);
+	IS((int64_t)(d.report.queued + d.report.running + d.report.delayed), 0);
 }
 
 static int64_t wait_key_main(void *arg)
@@ -261,12 +261,95 @@ static void C1_cancel_is_seen_by_a_drain(void **state)
 	IS(wq_drain_until(q, 0, NULL, &r), WQ_ETIMEDOUT);
 	IS((int64_t)r.running, 1);
 	IS((int64_t)r.dirty, 0);
-	IS((int64_t)(r.queued + r.waiting + r.discarded), 0);
+	IS((int64_t)(r.queued + r.retries + r.delayed), 0);
 	IS(wq_done(q, &it), WQ_OK);
 	IS(wq_drain_until(q, 0, NULL, &r), WQ_OK);
 }
 
-/* ---- cancel_sync -------------------------------------------------------------- */
+/* A key that a shutdown left over is taken back as one that waits: nobody reports it any more. */
+static void C1_cancel_of_left_over_keys(void **state)
+{
+	(void)state;
+	for (int by_drain = 0; by_drain < 2; by_drain++) {
+		struct fixture f;
+		wq_report r;
+		unsigned was = 0;
+		wq_item held, failed;
+
+		fixture_open(&f, NULL);
+		for (const char *k = "hfq"; *k; k++)
+			wq_add(f.q, k, 1);
+		get_is(f.q, &held, "h");
+		get_is(f.q, &failed, "f");
+		wq_add_after(f.q, "a", 1, 10);
+		wq_add_after(f.q, "n", 1, WQ_NEVER);
+		wq_add_after(f.q, "h", 1, 10);
+		IS(remind(f.q, "q", 10), WQ_DELAYED);
+		IS(remind(f.q, "r", 10), WQ_DELAYED);
+		IS(wq_add_limited(f.q, "l", 1), WQ_DELAYED);
+		if (by_drain)
+			IS(wq_drain_until(f.q, 0, NULL, NULL), WQ_ETIMEDOUT);
+		else
+			IS(wq_shutdown(f.q), WQ_OK);
+		IS(wq_retry(f.q, &failed), WQ_LEFT);
+		IS(wq_settle(f.q, &failed, WQ_DONE), WQ_ESTALE);
+		IS(count_keys(f.q), 7);
+		wq_drain_until(f.q, 0, NULL, &r);
+		IS((int64_t)r.delayed, 5);
+		IS((int64_t)r.retries, 2);
+
+		for (const char *k = "anrlf"; *k; k++) {
+			IS(wq_cancel(f.q, k, 1, &was), WQ_CANCELLED);
+			IS(was, W);
+			IS(wq_state(f.q, k, 1), 0);
+			IS(cancel_key(f.q, k, 1), WQ_ENOTFOUND);
+			IS(wq_reschedule(f.q, k, 1, START_NS), WQ_ENOTFOUND);
+		}
+		IS(wq_failures(f.q, "f", 1), 1); /* what the limiter remembers stays */
+		IS(wq_reschedule(f.q, "q", 1, START_NS), WQ_ESHUTDOWN);
+		IS(cancel_key(f.q, "q", 1), Q | W);
+		IS(cancel_key(f.q, "h", 1), R | W);
+		IS(state_of(f.q, "h"), R);
+		IS(wq_done(f.q, &held), WQ_OK); /* its copy is gone */
+		IS(wq_drain_until(f.q, WQ_NEVER, NULL, &r), WQ_OK);
+		IS((int64_t)(r.retries + r.delayed), 0);
+		fixture_close(&f, 0);
+	}
+}
+
+/* Held, with a copy that is left over: the cancel waits for the hold, and the copy is gone. */
+static int64_t cancel_left_main(void *arg)
+{
+	unsigned was = 0;
+
+	IS(wq_cancel_for(arg, "k", 1, WQ_HOUR, &was), WQ_CANCELLED);
+	return was;
+}
+
+static void C1_cancel_for_of_a_left_over_key(void **state)
+{
+	struct fixture *f = *state;
+	unsigned was = 77;
+	struct actor a;
+	wq_item it;
+
+	wq_add_str(f->q, "k");
+	get_is(f->q, &it, "k");
+	wq_add_after(f->q, "k", 1, 10);
+	wq_add_after(f->q, "l", 1, 10);
+	IS(wq_shutdown(f->q), WQ_OK);
+	IS(wq_cancel_for(f->q, "none", 4, WQ_NEVER, &was), WQ_ENOTFOUND);
+	IS(wq_cancel_for(f->q, "l", 1, WQ_NEVER, NULL), WQ_CANCELLED); /* nothing to wait for */
+	IS(was, 77);
+	actor_start(&a, cancel_left_main, f->q);
+	actor_blocks(&a);
+	IS(wq_settle(f->q, &it, wq_again_after(5)), WQ_CANCELLED);
+	IS(actor_join(&a), R | W);
+	IS(wq_drain_until(f->q, WQ_NEVER, NULL, NULL), WQ_OK);
+	IS(count_keys(f->q), 0);
+}
+
+/* ---- cancel_until -------------------------------------------------------------- */
 
 struct canceller {
 	struct actor actor;
@@ -288,7 +371,7 @@ static void canceller_block(struct canceller *c, wq_queue *q, int64_t deadline_n
 	actor_blocks(&c->actor);
 }
 
-static void C1_cancel_sync_without_a_hold_does_not_wait(void **state)
+static void C1_cancel_until_without_a_hold_does_not_wait(void **state)
 {
 	wq_queue *q = ((struct fixture *)*state)->q;
 
@@ -304,7 +387,7 @@ static void C1_cancel_sync_without_a_hold_does_not_wait(void **state)
 	check_whole(q, 0, 0);
 }
 
-static void C1_cancel_sync_waits_for_that_hold_only(void **state)
+static void C1_cancel_until_waits_for_that_hold_only(void **state)
 {
 	wq_queue *q = ((struct fixture *)*state)->q;
 	struct canceller c[2];
@@ -330,7 +413,7 @@ static void C1_cancel_sync_waits_for_that_hold_only(void **state)
 }
 
 /* Every way in which a hold ends: all of them end the wait. */
-static void C1_cancel_sync_ends_however_the_hold_ends(void **state)
+static void C1_cancel_until_ends_however_the_hold_ends(void **state)
 {
 	wq_queue *q = ((struct fixture *)*state)->q;
 
@@ -353,7 +436,7 @@ static void C1_cancel_sync_ends_however_the_hold_ends(void **state)
 }
 
 /* Unfinished, but that hold has ended. */
-static void C1_cancel_sync_ends_when_the_key_is_given_back(void **state)
+static void C1_cancel_until_ends_when_the_key_is_given_back(void **state)
 {
 	wq_queue *q = ((struct fixture *)*state)->q;
 	struct canceller c;
@@ -367,7 +450,7 @@ static void C1_cancel_sync_ends_when_the_key_is_given_back(void **state)
 	take_is(q, "k", WQ_OK);
 }
 
-static void C1_cancel_sync_times_out(void **state)
+static void C1_cancel_until_times_out(void **state)
 {
 	struct fixture *f = *state;
 	wq_queue *q = f->q;
@@ -533,17 +616,19 @@ int main(void)
 	    WITH_FIXTURE(C1_cancel_ends_waits),
 	    cmocka_unit_test(C1_a_dead_time_does_not_end_a_wait),
 	    WITH_FIXTURE(C1_cancel_is_seen_by_a_drain),
-	    WITH_FIXTURE(C1_cancel_sync_without_a_hold_does_not_wait),
-	    WITH_FIXTURE(C1_cancel_sync_waits_for_that_hold_only),
-	    WITH_FIXTURE(C1_cancel_sync_ends_however_the_hold_ends),
-	    WITH_FIXTURE(C1_cancel_sync_times_out),
+	    cmocka_unit_test(C1_cancel_of_left_over_keys),
+	    WITH_FIXTURE(C1_cancel_for_of_a_left_over_key),
+	    WITH_FIXTURE(C1_cancel_until_without_a_hold_does_not_wait),
+	    WITH_FIXTURE(C1_cancel_until_waits_for_that_hold_only),
+	    WITH_FIXTURE(C1_cancel_until_ends_however_the_hold_ends),
+	    WITH_FIXTURE(C1_cancel_until_times_out),
 	    cmocka_unit_test(C1_free_is_refused_while_a_cancel_waits),
 	    WITH_FIXTURE(reschedule_moves_whatever_the_policy),
 	    WITH_FIXTURE(reschedule_to_the_past_makes_ready),
 	    WITH_FIXTURE(reschedule_wakes_a_get_earlier),
 	    cmocka_unit_test(reschedule_wakes_a_get_earlier_on_the_real_clock),
 	    WITH_FIXTURE(bad_arguments),
-	    WITH_FIXTURE(C1_cancel_sync_ends_when_the_key_is_given_back),
+	    WITH_FIXTURE(C1_cancel_until_ends_when_the_key_is_given_back),
 	};
 
 	return cmocka_run_group_tests_name("cancel", tests, NULL, NULL);

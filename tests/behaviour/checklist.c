@@ -2,8 +2,8 @@
  * client-go's own tests of its queue, by their names. Two of them run with both
  * ways to stop.
  */
-#include "../support/support.h"
 #include "../support/cancel.h"
+#include "../support/support.h"
 
 #include <sched.h>
 

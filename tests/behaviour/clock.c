@@ -35,7 +35,7 @@ static void manual_clock_bad_arguments(void **state)
 	IS(wq_manual_clock_new(NULL, 0), WQ_EINVAL);
 	IS(wq_manual_clock_new(&mc, -1), WQ_EINVAL);
 	assert_null(mc);
-	IS(wq_manual_clock_free(NULL), WQ_EINVAL);
+	IS(wq_manual_clock_free(NULL), WQ_OK);
 	IS(wq_manual_clock_advance(NULL, 1), WQ_EINVAL);
 	IS(wq_manual_clock_set(NULL, 1), WQ_EINVAL);
 	IS(wq_manual_clock_now(NULL), WQ_EINVAL);

@@ -3,8 +3,8 @@
  * failure gives the key up: the callback runs outside the lock while the key is
  * held, then the key is forgotten and done.
  */
-#include "../support/support.h"
 #include "../support/cancel.h"
+#include "../support/support.h"
 
 enum { Q = WQ_STATE_QUEUED, R = WQ_STATE_RUNNING, RD = R | WQ_STATE_DIRTY };
 
@@ -345,7 +345,7 @@ static void C3_in_a_shutdown(void **state)
 		IS(p.letters, 1);
 		IS(wq_drain_until(p.f.q, 0, NULL, &r), dirty ? WQ_ETIMEDOUT : WQ_OK);
 		IS((int64_t)r.dead, 1);
-		IS((int64_t)r.left, 0);
+		IS((int64_t)(r.retries + r.delayed), 0);
 		IS((int64_t)r.queued, dirty);
 		fixture_close(&p.f, dirty);
 	}
@@ -409,7 +409,7 @@ static void C3_outside_the_lock(void **state)
 /* The other verdicts end no life: again and done forget. */
 static void C3_other_verdicts(void **state)
 {
-	static const int64_t verdicts[] = {WQ_DONE, WQ_DROP, 5000};
+	const wq_verdict verdicts[] = {WQ_DONE, WQ_DROP, wq_again_after(5000)};
 
 	(void)state;
 	for (size_t i = 0; i < LENGTH(verdicts); i++) {
@@ -418,11 +418,11 @@ static void C3_other_verdicts(void **state)
 		open_post(&p, 2, wq_limiter_exponential(10, 1000));
 		get_last(&p, 2);
 		IS(wq_settle(p.f.q, &p.original, verdicts[i]),
-		   verdicts[i] == 5000 ? WQ_DELAYED : WQ_OK);
+		   verdicts[i].kind == WQ_VERDICT_AGAIN ? WQ_DELAYED : WQ_OK);
 		IS(p.letters, 0);
 		IS(requeues(p.f.q, "a"), 0);
 		IS(ndead(p.f.q), 0);
-		fixture_close(&p.f, 0);
+		fixture_close(&p.f, verdicts[i].kind == WQ_VERDICT_AGAIN);
 	}
 }
 

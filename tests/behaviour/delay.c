@@ -3,8 +3,8 @@
  * in states.c, policies and reminders in policy.c, D6 in drain_waiting.c, many
  * keys at once in burst.c.
  */
-#include "../support/support.h"
 #include "../support/cancel.h"
+#include "../support/support.h"
 
 #include <poll.h>
 

@@ -139,7 +139,7 @@ static void bad_arguments(void **state)
 	struct delay *f = *state;
 	void *value = f;
 
-	IS(wq_delayqueue_free(NULL), WQ_EINVAL);
+	IS(wq_delayqueue_free(NULL), 0);
 	IS(wq_delayqueue_offer(NULL, f, 0), WQ_EINVAL);
 	IS(wq_delayqueue_offer(f->dq, f, -1), WQ_EINVAL);
 	IS(wq_delayqueue_offer(f->dq, f, INT64_MIN), WQ_EINVAL);

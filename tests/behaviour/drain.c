@@ -7,6 +7,8 @@ static void report_is(const wq_report *r, uint64_t queued, uint64_t running, uin
 	IS((int64_t)r->queued, (int64_t)queued);
 	IS((int64_t)r->running, (int64_t)running);
 	IS((int64_t)r->dirty, (int64_t)dirty);
+	IS((int64_t)r->retries, 0);
+	IS((int64_t)r->delayed, 0);
 	for (size_t i = 0; i < LENGTH(r->reserved); i++)
 		IS((int64_t)r->reserved[i], 0);
 }

@@ -4,6 +4,7 @@
  * argument never gets so far.
  */
 #include "../support/support.h"
+
 #include "../support/cancel.h"
 
 /* What the last call was, and what the next one will answer. */
@@ -120,8 +121,7 @@ static int e_next(void *s, wq_item *item, int64_t deadline_ns)
 	return (int)note("next", s, item, NULL, 0, 0, 0, deadline_ns);
 }
 
-static int e_next_many(void *s, wq_item *items, size_t n, size_t max,
-                       int64_t deadline_ns)
+static int e_next_many(void *s, wq_item *items, size_t n, size_t max, int64_t deadline_ns)
 {
 	return (int)note("next_many", s, items, NULL, 0, n, max, deadline_ns);
 }
@@ -225,6 +225,13 @@ static int e_turn(void *s, wq_item *item, wq_turn *turn)
 	return (int)rec.answer;
 }
 
+static int e_snapshot(void *s, wq_snapshot *out)
+{
+	IS(out->now_ns | (int64_t)out->queued, 0); /* zero already */
+	out->queued = 5;
+	return (int)note("snapshot", s, out, NULL, 0, 0, 0, 0);
+}
+
 static uint32_t e_gate_change(void *s, wq_gate *gate)
 {
 	return (uint32_t)note("gate_change", s, gate, NULL, 0, 0, 0, 0);
@@ -267,6 +274,7 @@ static const wq_engine recorder = {
     .set_failures = e_set_failures,
     .turn = e_turn,
     .gate_change = e_gate_change,
+    .snapshot = e_snapshot,
 };
 
 static int64_t fixed_now(void *ctx)
@@ -353,6 +361,7 @@ static void every_call_goes_through(void **state)
 	int outcomes[3];
 	wq_report report;
 	wq_drain_options drain = {.left = ignore};
+	wq_snapshot snapshot = {.queued = 7};
 
 	(void)state;
 	memset(it, 0, sizeof it);
@@ -386,6 +395,11 @@ static void every_call_goes_through(void **state)
 	assert_ptr_equal(rec.p1, it);
 	IS((int64_t)rec.n3, 3);
 	IS(rec.time_ns, 99);
+	REACHES(wq_get_many_for(q, it, 3, 99), "get_many");
+	IS((int64_t)rec.n3, 3);
+	IS(rec.time_ns, START_NS + 99);
+	REACHES(wq_get_many_for(q, it, 3, -1), "get_many"); /* never WQ_NOWAIT */
+	IS(rec.time_ns, START_NS);
 	REACHES(wq_interrupt(q, 6), "interrupt");
 	IS((int64_t)rec.n1, 6);
 	REACHES(wq_done(q, it), "done");
@@ -399,10 +413,19 @@ static void every_call_goes_through(void **state)
 	REACHES(wq_next_until(q, it, 44), "next");
 	assert_ptr_equal(rec.p1, it);
 	IS(rec.time_ns, 44);
+	REACHES(wq_next_for(q, it, 44), "next");
+	assert_ptr_equal(rec.p1, it);
+	IS(rec.time_ns, START_NS + 44);
+	REACHES(wq_next_for(q, it, WQ_NEVER), "next");
+	IS(rec.time_ns, WQ_NEVER);
 	REACHES(wq_next_many_until(q, it, 2, 3, 55), "next_many");
 	IS((int64_t)rec.n2, 2);
 	IS((int64_t)rec.n3, 3);
 	IS(rec.time_ns, 55);
+	REACHES(wq_next_many_for(q, it, 2, 3, 55), "next_many");
+	IS((int64_t)rec.n2, 2);
+	IS((int64_t)rec.n3, 3);
+	IS(rec.time_ns, START_NS + 55);
 	REACHES(wq_requeue(q, it, WQ_HEAD), "requeue");
 	IS((int64_t)rec.n1, WQ_HEAD);
 	REACHES(wq_requeue(q, it, WQ_TAIL), "requeue");
@@ -428,11 +451,18 @@ static void every_call_goes_through(void **state)
 	REACHES(wq_drain_for(q, 5, NULL, &report), "drain");
 	assert_null(rec.p1);
 	IS(rec.time_ns, START_NS + 5);
+	REACHES(wq_drain_for(q, WQ_NEVER, &drain, NULL), "drain");
+	assert_ptr_equal(rec.p1, &drain);
+	assert_null(rec.p2);
+	IS(rec.time_ns, WQ_NEVER);
 	REACHES(wq_len(q), "len");
 	REACHES(wq_state(q, "k", 1), "state");
 	REACHES(wq_walk(q, ignore, keys), "walk");
 	assert_ptr_equal(rec.p1, keys);
 	assert_non_null(rec.p2);
+	REACHES(wq_snapshot_take(q, &snapshot), "snapshot");
+	assert_ptr_equal(rec.p1, &snapshot);
+	IS((int64_t)snapshot.queued, 5);
 	REACHES(wq_fd(q), "fd");
 	REACHES(wq_clock_changed(q), "clock_changed");
 	close_recorder(q);
@@ -443,6 +473,7 @@ static void calls_on_time_and_limits_go_through(void **state)
 	wq_queue *q = open_recorder();
 	wq_add_options o = {.at_ns = 8, .policy = WQ_MAX};
 	wq_item it = {.token = 1};
+	unsigned was = 0;
 
 	(void)state;
 	REACHES(wq_add_with(q, "abc", 3, &o), "add_with");
@@ -470,6 +501,14 @@ static void calls_on_time_and_limits_go_through(void **state)
 	IS(rec.time_ns, WQ_NOWAIT);
 	REACHES(cancel_key_until(q, "abc", 3, 4), "cancel");
 	IS(rec.time_ns, 4);
+	REACHES(wq_cancel_for(q, "abc", 3, 4, &was), "cancel");
+	assert_memory_equal(rec.p1, "abc", 3);
+	assert_ptr_equal(rec.p2, &was);
+	IS(rec.time_ns, START_NS + 4);
+	REACHES(wq_cancel_for(q, "abc", 3, -4, NULL), "cancel"); /* never WQ_NOWAIT */
+	IS(rec.time_ns, START_NS);
+	REACHES(wq_cancel(q, "abc", 3, NULL), "cancel");
+	assert_null(rec.p2);
 	REACHES(wq_next_deadline(q), "next_deadline");
 	REACHES(wq_forget(q, "abc", 3), "forget");
 	assert_null(rec.p1);
@@ -528,13 +567,15 @@ static void a_turn_that_settles(void **state)
 		int calls = rec.calls;
 
 		rec.settled = answers[i];
-		IS(wq_settle(q, &it, 17), answers[i]);
+		IS(wq_settle(q, &it, wq_again_after(17)), answers[i]);
 		IS(rec.turn.steps, WQ_TURN_SETTLE);
-		IS(rec.turn.verdict, 17);
+		IS(rec.turn.verdict.kind, WQ_VERDICT_AGAIN);
+		IS(rec.turn.verdict.delay_ns, 17);
 		assert_null(rec.turn.gate);
 		IS((int64_t)rec.n2, 42);
 		IS(wq_retry(q, &it), answers[i]);
-		IS(rec.turn.verdict, WQ_RETRY);
+		IS(rec.turn.verdict.kind, WQ_VERDICT_RETRY);
+		IS(rec.turn.verdict.delay_ns, 0);
 		IS(rec.calls, calls + 2);
 	}
 	/* dead: the letter is sent between two turns */
@@ -556,12 +597,20 @@ static void a_turn_that_gets(void **state)
 
 	(void)state;
 	rec.settled = WQ_ESTALE;
-	IS(wq_settle_next_until(q, &it, 17, 5, &settled), WQ_ESTALE);
+	IS(wq_settle_next_until(q, &it, WQ_DROP, 5, &settled), WQ_ESTALE);
 	IS(settled, 77);
 	rec.settled = WQ_DELAYED;
 	rec.answer = WQ_ETIMEDOUT;
-	IS(wq_settle_next_until(q, &it, 17, 5, &settled), WQ_ETIMEDOUT);
+	IS(wq_settle_next_for(q, &it, wq_retry_after(17), 5, &settled), WQ_ETIMEDOUT);
+	IS(rec.turn.deadline_ns, START_NS + 5);
+	IS(rec.turn.verdict.kind, WQ_VERDICT_RETRY);
+	IS(rec.turn.verdict.delay_ns, 17);
+	IS(wq_settle_next_for(q, &it, WQ_DONE, WQ_NEVER, NULL), WQ_ETIMEDOUT);
+	IS(rec.turn.deadline_ns, WQ_NEVER);
+	settled = 77;
+	IS(wq_settle_next_until(q, &it, WQ_FATAL, 5, &settled), WQ_ETIMEDOUT);
 	IS(rec.turn.steps, WQ_TURN_SETTLE | WQ_TURN_GET);
+	IS(rec.turn.verdict.kind, WQ_VERDICT_FATAL);
 	IS(rec.turn.deadline_ns, 5);
 	IS(settled, WQ_DELAYED);
 	assert_memory_equal(&it, &before, sizeof it);
@@ -638,6 +687,18 @@ static void bad_arguments_do_not_arrive(void **state)
 	IS(wq_settle(q, NULL, WQ_DONE), WQ_EINVAL);
 	IS(wq_settle_next_until(q, &bad, WQ_DONE, 0, NULL), WQ_EINVAL);
 	IS(wq_settle_next_until(q, &it, WQ_DONE, -2, NULL), WQ_EINVAL);
+	IS(wq_settle(q, &it, (wq_verdict){.kind = WQ_VERDICT_FATAL + 1}), WQ_EINVAL);
+	IS(wq_settle(q, &it, (wq_verdict){.kind = WQ_VERDICT_AGAIN, .delay_ns = -1}), WQ_EINVAL);
+	IS(wq_settle(q, &it, (wq_verdict){.reserved0 = 1}), WQ_EINVAL);
+	IS(wq_settle_next_until(q, &it, (wq_verdict){.kind = UINT32_MAX}, 0, NULL), WQ_EINVAL);
+	IS(wq_settle_next_for(q, &bad, WQ_DONE, 0, NULL), WQ_EINVAL);
+	IS(wq_next_for(q, &bad, 0), WQ_EINVAL);
+	IS(wq_get_many_for(q, &it, 0, 0), WQ_EINVAL);
+	IS(wq_next_many_for(q, &it, 2, 1, 0), WQ_EINVAL);
+	IS(wq_cancel(q, NULL, 1, NULL), WQ_EINVAL);
+	IS(wq_cancel_until(q, "a", 1, -1, NULL), WQ_EINVAL);
+	IS(wq_cancel_for(q, "a", SIZE_MAX, 0, NULL), WQ_ETOOLONG);
+	IS(wq_snapshot_take(q, NULL), WQ_EINVAL);
 	IS(wq_wait_idle_until(q, -1), WQ_EINVAL);
 	IS(wq_wait_key_until(q, NULL, 1, 0), WQ_EINVAL);
 	IS(wq_wait_key_for(q, "a", SIZE_MAX, 0), WQ_ETOOLONG);
@@ -694,15 +755,169 @@ static void an_engine_of_another_version(void **state)
 	memset(&rec, 0, sizeof rec);
 	e.version = WQ_ENGINE_VERSION + 1;
 	IS(wq_new(&q, &(wq_options){.engine = &e}), WQ_EVERSION);
+	assert_string_equal(wq_last_error(), "the engine's table has version 3, not 2");
+	e.version = WQ_ENGINE_VERSION - 1;
+	IS(wq_new(&q, &(wq_options){.engine = &e}), WQ_EVERSION);
+	assert_string_equal(wq_last_error(), "the engine's table has version 1, not 2");
 	e.version = 0;
 	IS(wq_new(&q, &(wq_options){.engine = &e}), WQ_EVERSION);
+	assert_string_equal(wq_last_error(), "the engine's table has version 0, not 2");
 	e.version = WQ_ENGINE_VERSION;
-	e.size = (uint32_t)(sizeof e - sizeof(void *)); /* the last function is not there */
+	/* It cannot be made, or not be freed. */
+	e.size = (uint32_t)offsetof(wq_engine, add) - 1;
 	IS(wq_new(&q, &(wq_options){.engine = &e}), WQ_EVERSION);
+	e.size = 0;
+	IS(wq_new(&q, &(wq_options){.engine = &e}), WQ_EVERSION);
+	e = recorder;
+	e.open = NULL;
+	IS(wq_new(&q, &(wq_options){.engine = &e}), WQ_EVERSION);
+	e = recorder;
+	e.close = NULL;
+	IS(wq_new(&q, &(wq_options){.engine = &e}), WQ_EVERSION);
+	assert_string_equal(wq_last_error(), "the engine's table has no open or no close");
+	e = recorder;
 	assert_null(q);
 	IS(rec.calls, 0);
 	e.size = (uint32_t)sizeof e + 64; /* of a later time, with more functions */
 	IS(wq_new(&q, &(wq_options){.engine = &e}), WQ_OK);
+	close_recorder(q);
+}
+
+/* ---- tables that lack functions ------------------------------------------ */
+
+/* Every call that needs the engine, but for wq_free(), answers that it does not do this. */
+static void does_nothing(wq_queue *q)
+{
+	wq_item it = {.key = "k", .len = 1, .token = 1}, before = it;
+	wq_key key = {"a", 1};
+	wq_add_options later = {.after_ns = 1};
+	wq_snapshot snapshot = {.queued = 9};
+	wq_report report = {.queued = 9};
+	unsigned was = 77;
+	int outcome = 77;
+
+	IS(wq_add(q, "a", 1), WQ_ENOTSUP);
+	IS(wq_add_str(q, "a"), WQ_ENOTSUP);
+	IS(wq_add_many(q, &key, 1, &outcome), WQ_ENOTSUP);
+	IS(wq_add_with(q, "a", 1, NULL), WQ_ENOTSUP);
+	IS(wq_add_with(q, "a", 1, &later), WQ_ENOTSUP);
+	IS(wq_add_after(q, "a", 1, 1), WQ_ENOTSUP);
+	IS(wq_add_at(q, "a", 1, 1), WQ_ENOTSUP);
+	IS(wq_add_limited(q, "a", 1), WQ_ENOTSUP);
+	IS(wq_reschedule(q, "a", 1, 1), WQ_ENOTSUP);
+	IS(wq_cancel(q, "a", 1, &was), WQ_ENOTSUP);
+	IS(wq_cancel_until(q, "a", 1, 0, &was), WQ_ENOTSUP);
+	IS(wq_cancel_for(q, "a", 1, 0, &was), WQ_ENOTSUP);
+	IS(wq_next_deadline(q), WQ_ENOTSUP);
+	IS(wq_forget(q, "a", 1), WQ_ENOTSUP);
+	IS(wq_forget_item(q, &it), WQ_ENOTSUP);
+	IS(wq_failures(q, "a", 1), WQ_ENOTSUP);
+	IS(wq_failures_item(q, &it), WQ_ENOTSUP);
+	IS(wq_set_failures(q, "a", 1, 1), WQ_ENOTSUP);
+	IS(wq_get(q, &it), WQ_ENOTSUP);
+	IS(wq_get_until(q, &it, 0), WQ_ENOTSUP);
+	IS(wq_get_for(q, &it, 0), WQ_ENOTSUP);
+	IS(wq_try_get(q, &it), WQ_ENOTSUP);
+	IS(wq_get_many_until(q, &it, 1, 0), WQ_ENOTSUP);
+	IS(wq_get_many_for(q, &it, 1, 0), WQ_ENOTSUP);
+	IS(wq_interrupt(q, 1), WQ_ENOTSUP);
+	IS(wq_done(q, &it), WQ_ENOTSUP);
+	IS(wq_done_many(q, &it, 1, &outcome), WQ_ENOTSUP);
+	IS(wq_next(q, &it), WQ_ENOTSUP);
+	IS(wq_next_until(q, &it, 0), WQ_ENOTSUP);
+	IS(wq_next_for(q, &it, 0), WQ_ENOTSUP);
+	IS(wq_next_many_until(q, &it, 1, 1, 0), WQ_ENOTSUP);
+	IS(wq_next_many_for(q, &it, 1, 1, 0), WQ_ENOTSUP);
+	IS(wq_requeue(q, &it, WQ_HEAD), WQ_ENOTSUP);
+	IS(wq_retry(q, &it), WQ_ENOTSUP);
+	IS(wq_settle(q, &it, WQ_DONE), WQ_ENOTSUP);
+	IS(wq_settle_next_until(q, &it, WQ_DONE, 0, &outcome), WQ_ENOTSUP);
+	IS(wq_settle_next_for(q, &it, WQ_DONE, 0, &outcome), WQ_ENOTSUP);
+	IS(wq_extend(q, &it, 1), WQ_ENOTSUP);
+	IS(wq_lost(q, &it), WQ_ENOTSUP);
+	IS(wq_wait_idle_until(q, 0), WQ_ENOTSUP);
+	IS(wq_wait_idle_for(q, 0), WQ_ENOTSUP);
+	IS(wq_wait_key_until(q, "a", 1, 0), WQ_ENOTSUP);
+	IS(wq_wait_key_for(q, "a", 1, 0), WQ_ENOTSUP);
+	IS(wq_shutdown(q), WQ_ENOTSUP);
+	IS(wq_shutting_down(q), WQ_ENOTSUP);
+	IS(wq_drain_until(q, 0, NULL, &report), WQ_ENOTSUP);
+	IS(wq_drain_for(q, 0, NULL, &report), WQ_ENOTSUP);
+	IS(wq_len(q), WQ_ENOTSUP);
+	IS(wq_snapshot_take(q, &snapshot), WQ_ENOTSUP);
+	IS(wq_state(q, "a", 1), WQ_ENOTSUP);
+	IS(wq_walk(q, ignore, NULL), WQ_ENOTSUP);
+	IS(wq_fd(q), WQ_ENOTSUP);
+	IS(wq_clock_changed(q), WQ_ENOTSUP);
+	IS(wq_now(q), START_NS); /* the queue's own */
+	assert_memory_equal(&it, &before, sizeof it);
+	IS(was, 77);
+	IS(outcome, 77);
+	IS((int64_t)report.queued, 9);
+}
+
+static wq_queue *open_part(const wq_engine *e)
+{
+	wq_queue *q = NULL;
+
+	memset(&rec, 0, sizeof rec);
+	IS(wq_new(&q, &(wq_options){.engine = e, .clock = &fixed}), WQ_OK);
+	IS(rec.calls, 1);
+	return q;
+}
+
+/* Those of an older table that is shorter, and those that are NULL. */
+static void what_a_table_lacks_is_not_supported(void **state)
+{
+	const wq_engine bare = {.version = WQ_ENGINE_VERSION,
+	                        .size = sizeof bare,
+	                        .name = "bare",
+	                        .open = e_open,
+	                        .close = e_close};
+	wq_engine shorter = recorder;
+	wq_queue *q = open_part(&bare);
+
+	(void)state;
+	does_nothing(q);
+	IS(rec.calls, 1);
+	close_recorder(q);
+
+	shorter.size = (uint32_t)offsetof(wq_engine, add);
+	q = open_part(&shorter);
+	does_nothing(q);
+	IS(rec.calls, 1);
+	close_recorder(q);
+}
+
+/* What the table has is called, whatever is missing beside it; a half function is none. */
+static void what_a_table_has_is_called(void **state)
+{
+	wq_engine e = recorder;
+	wq_item it = {.token = 1};
+	wq_queue *q;
+
+	(void)state;
+	e.size = (uint32_t)offsetof(wq_engine, get) + (uint32_t)sizeof(void *) - 1;
+	q = open_part(&e);
+	REACHES(wq_add(q, "a", 1), "add");
+	REACHES(wq_add_many(q, &(wq_key){"a", 1}, 1, NULL), "add_many");
+	IS(wq_get(q, &it), WQ_ENOTSUP);
+	IS(wq_done(q, &it), WQ_ENOTSUP);
+	IS(wq_set_failures(q, "a", 1, 1), WQ_ENOTSUP);
+	close_recorder(q);
+
+	e = recorder;
+	e.add = NULL;
+	e.turn = NULL;
+	e.set_failures = NULL;
+	q = open_part(&e);
+	e = (wq_engine){0}; /* it was copied */
+	IS(wq_add(q, "a", 1), WQ_ENOTSUP);
+	IS(wq_retry(q, &it), WQ_ENOTSUP);
+	IS(wq_set_failures(q, "a", 1, 1), WQ_ENOTSUP);
+	REACHES(wq_add_after(q, "a", 1, 1), "add_with");
+	REACHES(wq_done(q, &it), "done");
+	REACHES(wq_len(q), "len");
 	close_recorder(q);
 }
 
@@ -719,6 +934,8 @@ int main(void)
 	    cmocka_unit_test(an_engine_that_does_not_open),
 	    cmocka_unit_test(an_engine_that_does_not_close),
 	    cmocka_unit_test(an_engine_of_another_version),
+	    cmocka_unit_test(what_a_table_lacks_is_not_supported),
+	    cmocka_unit_test(what_a_table_has_is_called),
 	};
 
 	return cmocka_run_group_tests_name("engine", tests, NULL, NULL);

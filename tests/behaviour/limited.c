@@ -3,10 +3,16 @@
  * and for how long, and what is given back to the limiter. Where the failures
  * stand while a key has several copies is in bearer.c.
  */
-#include "../support/support.h"
 #include "../support/cancel.h"
+#include "../support/support.h"
 
-enum { Q = WQ_STATE_QUEUED, R = WQ_STATE_RUNNING, W = WQ_STATE_WAITING, D = WQ_STATE_DIRTY };
+enum {
+	Q = WQ_STATE_QUEUED,
+	R = WQ_STATE_RUNNING,
+	W = WQ_STATE_WAITING,
+	D = WQ_STATE_DIRTY,
+	T = WQ_STATE_RETRYING
+};
 
 static const int64_t ms = WQ_MILLISECOND;
 
@@ -52,7 +58,7 @@ static void R1_each_call_counts(void **state)
 	get_is(f.q, &it, "a");
 	IS(it.attempts, 4);
 	IS(limited(f.q, "a"), WQ_DELAYED); /* 8 ms */
-	IS(state_of(f.q, "a"), R | W);
+	IS(state_of(f.q, "a"), R | W | T);
 	IS(wq_next_deadline(f.q), START_NS + ms + 8 * ms);
 	IS(requeues(f.q, "a"), 4);
 	IS(wq_failures_item(f.q, &it), 4);
@@ -145,32 +151,30 @@ static void R1_delays_without_end(void **state)
 	fixture_close(&f, 1);
 }
 
-/* The default, for a queue that was given none: 5 ms, 10 ms ..., and a burst of 100. */
+/* The default, for a queue that was given none: 5 ms, 10 ms ... for each key alone, 1000 s at most. */
 static void R3_the_default(void **state)
 {
 	struct fixture *f = *state;
+	int64_t delay = 5 * ms;
+	wq_snapshot s;
 	char key[16];
 
-	IS(limited(f->q, "a"), WQ_DELAYED);
-	IS(wq_next_deadline(f->q), START_NS + 5 * ms);
-	IS(cancel_key(f->q, "a", 1), W);
-	IS(limited(f->q, "a"), WQ_DELAYED);
-	wq_manual_clock_advance(f->mc, 10 * ms - 1);
-	IS(wq_len(f->q), 0);
-	wq_manual_clock_advance(f->mc, 1);
-	IS(wq_len(f->q), 1);
-	for (int i = 0; i < 98; i++) {
+	for (int i = 0; i < 30; i++) {
+		IS(limited(f->q, "a"), WQ_DELAYED);
+		IS(wq_snapshot_take(f->q, &s), WQ_OK);
+		IS(s.next_due_ns, START_NS + delay);
+		IS(cancel_key(f->q, "a", 1), W);
+		delay = delay * 2 < 1000 * WQ_SECOND ? delay * 2 : 1000 * WQ_SECOND;
+	}
+	/* however many other keys there are: no bucket is shared */
+	for (int i = 0; i < 1000; i++) {
 		snprintf(key, sizeof key, "%d", i);
 		IS(limited(f->q, key), WQ_DELAYED);
 	}
-	wq_manual_clock_advance(f->mc, 5 * ms);
-	IS(wq_len(f->q), 99);
-	/* the bucket has about 0.15 of a token */
-	IS(limited(f->q, "late"), WQ_DELAYED);
-	wq_manual_clock_advance(f->mc, 50 * ms);
-	IS(wq_len(f->q), 99);
-	wq_manual_clock_advance(f->mc, 50 * ms);
-	IS(wq_len(f->q), 100);
+	wq_manual_clock_advance(f->mc, 5 * ms - 1);
+	IS(wq_len(f->q), 0);
+	wq_manual_clock_advance(f->mc, 1);
+	IS(wq_len(f->q), 1000);
 }
 
 /* ---- R1: for how long ------------------------------------------------------- */
@@ -209,13 +213,14 @@ static void R1_failures_outlive_the_key(void **state)
 	IS(wq_next_until(f.q, &it, WQ_NOWAIT), WQ_EAGAIN);
 	IS(requeues(f.q, "a"), 1);
 	limited(f.q, "a");
-	wq_shutdown(f.q); /* it is discarded */
-	IS(state_of(f.q, "a"), 0);
+	wq_shutdown(f.q); /* it is left over */
+	IS(state_of(f.q, "a"), WQ_STATE_LEFT | T);
 	IS(requeues(f.q, "a"), 2);
 	IS(wq_forget(f.q, "a", 1), WQ_OK);
 	IS(requeues(f.q, "a"), 0);
 	IS(wq_forget(f.q, "a", 1), WQ_OK);
-	fixture_close(&f, 0);
+	IS(state_of(f.q, "a"), WQ_STATE_LEFT | T);
+	fixture_close(&f, 1);
 }
 
 /* Forget clears the number, and the key is where it was. */

@@ -3,8 +3,8 @@
  * and after, so each line also says what does not count; the provider is held
  * against them at every step.
  */
-#include "metrics_rig.h"
 #include "../support/cancel.h"
+#include "metrics_rig.h"
 
 enum { LATER = 1000 };
 
@@ -233,8 +233,7 @@ static void retries(void **state)
 	IS(add(&r, "a"), WQ_QUEUED);
 	IS(got(&r, &it), WQ_OK);
 	/* At once: an add while it was held. */
-	STEP(&r, wq_retry(r.f.q, &it), WQ_QUEUED, .retries = 1, .adds = 1, .depth = 1,
-	     .marked = 1);
+	STEP(&r, wq_retry(r.f.q, &it), WQ_QUEUED, .retries = 1, .adds = 1, .depth = 1, .marked = 1);
 	IS(got(&r, &it), WQ_OK);
 	STEP(&r, wq_retry(r.f.q, &it), WQ_DELAYED, .retries = 1);
 	STEP(&r, wq_manual_clock_advance(r.f.mc, LATER), WQ_OK, .adds = 1, .depth = 1);
@@ -242,7 +241,7 @@ static void retries(void **state)
 	STEP(&r, add(&r, "a"), WQ_MARKED, .adds = 1, .depth = 1, .marked = 1);
 	STEP(&r, wq_retry(r.f.q, &it), WQ_QUEUED, .retries = 1, .merged = 1);
 	IS(got(&r, &it), WQ_OK);
-	STEP(&r, wq_settle(r.f.q, &it, LATER), WQ_DELAYED, .retries = 1);
+	STEP(&r, wq_settle(r.f.q, &it, wq_again_after(LATER)), WQ_DELAYED, .retries = 1);
 	STEP(&r, wq_manual_clock_advance(r.f.mc, LATER), WQ_OK, .adds = 1, .depth = 1);
 	IS(got(&r, &it), WQ_OK);
 	STEP(&r, take_back(&r, "a"), WQ_STATE_RUNNING, .depth = 0);
@@ -253,7 +252,7 @@ static void retries(void **state)
 
 static void verdicts_that_end_it(void **state)
 {
-	static const int64_t verdicts[] = {WQ_DONE, WQ_DROP};
+	const wq_verdict verdicts[] = {WQ_DONE, WQ_DROP};
 	struct meter_rig r;
 	wq_item it;
 
@@ -262,8 +261,8 @@ static void verdicts_that_end_it(void **state)
 	for (size_t i = 0; i < LENGTH(verdicts); i++) {
 		IS(add(&r, "a"), WQ_QUEUED);
 		IS(got(&r, &it), WQ_OK);
-		STEP(&r, wq_settle(r.f.q, &it, verdicts[i]), WQ_OK, .discarded = 0,
-		     .dropped = verdicts[i] == WQ_DROP);
+		STEP(&r, wq_settle(r.f.q, &it, verdicts[i]), WQ_OK,
+		     .dropped = verdicts[i].kind == WQ_VERDICT_DROP);
 		STEP(&r, wq_settle(r.f.q, &it, verdicts[i]), WQ_ESTALE, .stale = 1);
 	}
 	IS((int64_t)total(look(r.f.q).work), 2);
@@ -279,8 +278,7 @@ static void dead_letters(void **state)
 	meter_open(&r, &(wq_options){.limiter = wq_limiter_fast_slow(0, 0, 1), .max_attempts = 2});
 	IS(add(&r, "a"), WQ_QUEUED);
 	IS(got(&r, &it), WQ_OK);
-	STEP(&r, wq_retry(r.f.q, &it), WQ_QUEUED, .retries = 1, .adds = 1, .depth = 1,
-	     .marked = 1);
+	STEP(&r, wq_retry(r.f.q, &it), WQ_QUEUED, .retries = 1, .adds = 1, .depth = 1, .marked = 1);
 	IS(got(&r, &it), WQ_OK);
 	STEP(&r, wq_retry(r.f.q, &it), WQ_DEAD, .dead = 1);
 	IS(add(&r, "a"), WQ_QUEUED);
@@ -305,7 +303,7 @@ static void stale_items(void **state)
 	STEP(&r, wq_next_until(r.f.q, &next, WQ_NOWAIT), WQ_ESTALE, .stale = 1);
 	STEP(&r, wq_retry(r.f.q, &it), WQ_ESTALE, .stale = 1);
 	STEP(&r, wq_settle(r.f.q, &it, WQ_DONE), WQ_ESTALE, .stale = 1);
-	STEP(&r, wq_settle(r.f.q, &it, LATER), WQ_ESTALE, .stale = 1);
+	STEP(&r, wq_settle(r.f.q, &it, wq_again_after(LATER)), WQ_ESTALE, .stale = 1);
 	STEP(&r, wq_requeue(r.f.q, &it, WQ_TAIL), WQ_ESTALE, .stale = 1);
 	many[0] = many[1] = it;
 	STEP(&r, wq_done_many(r.f.q, many, 2, NULL), 0, .stale = 2);
@@ -361,7 +359,7 @@ static void a_burst_counts_once(void **state)
 	meter_close(&r);
 }
 
-static void a_shutdown_drops_what_waits(void **state)
+static void a_shutdown_leaves_what_waits(void **state)
 {
 	struct meter_rig r;
 	wq_item it, last;
@@ -376,11 +374,20 @@ static void a_shutdown_drops_what_waits(void **state)
 	IS(later(&r, "a", LATER), WQ_DELAYED);
 	IS(add(&r, "b"), WQ_QUEUED);
 	IS(remind(r.f.q, "b", LATER), WQ_DELAYED);
-	STEP(&r, wq_shutdown(r.f.q), WQ_OK, .discarded = 3);
-	STEP(&r, wq_shutdown(r.f.q), WQ_OK, .discarded = 0);
-	STEP(&r, wq_retry(r.f.q, &it), WQ_LEFT, .retries = 0);
-	IS((int64_t)look(r.f.q).left, 1);
-	STEP(&r, wq_settle(r.f.q, &last, LATER), WQ_OK, .discarded = 1);
+	IS((int64_t)look(r.f.q).waiting, 3);
+	IS(look(r.f.q).next_due_ns, START_NS + LATER);
+	STEP(&r, wq_shutdown(r.f.q), WQ_OK, .left = 3);
+	IS((int64_t)look(r.f.q).waiting, 0);
+	IS(look(r.f.q).next_due_ns, WQ_NEVER);
+	STEP(&r, wq_shutdown(r.f.q), WQ_OK, .left = 0);
+	/* Its copy was left over before. */
+	STEP(&r, wq_retry(r.f.q, &it), WQ_LEFT, .retries = 0, .left = 0);
+	STEP(&r, wq_settle(r.f.q, &last, wq_again_after(LATER)), WQ_LEFT, .left = 1);
+	STEP(&r, wq_manual_clock_advance(r.f.mc, WQ_HOUR), WQ_OK, .adds = 0);
+	IS((int64_t)look(r.f.q).waiting, 0);
+	STEP(&r, take_back(&r, "a"), WQ_STATE_WAITING, .left = -1);
+	STEP(&r, take_back(&r, "again"), WQ_STATE_WAITING, .left = -1);
+	IS((int64_t)look(r.f.q).left, 2);
 	IS((int64_t)total(look(r.f.q).work), 2);
 	meter_close(&r);
 }
@@ -452,7 +459,7 @@ int main(void)
 	    cmocka_unit_test(stale_items),
 	    cmocka_unit_test(cancels),
 	    cmocka_unit_test(a_burst_counts_once),
-	    cmocka_unit_test(a_shutdown_drops_what_waits),
+	    cmocka_unit_test(a_shutdown_leaves_what_waits),
 	    cmocka_unit_test(a_drain_may_run_what_waits),
 	    WITH_FIXTURE(a_queue_without_a_name),
 	};

@@ -108,7 +108,7 @@ void step_is(const wq_snapshot *from, const wq_snapshot *to, const struct step *
 	    {"merged", from->merged, to->merged, expected->merged},
 	    {"refused", from->refused, to->refused, expected->refused},
 	    {"marked", from->marked, to->marked, expected->marked},
-	    {"discarded", from->discarded, to->discarded, expected->discarded},
+	    {"left", from->left, to->left, expected->left},
 	    {"dead", from->dead, to->dead, expected->dead},
 	    {"stale", from->stale, to->stale, expected->stale},
 	    {"slow_handlers", from->slow_handlers, to->slow_handlers, expected->slow_handlers},

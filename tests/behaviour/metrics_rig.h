@@ -31,9 +31,9 @@ void told_agrees(const struct told *told, wq_queue *q);
 wq_snapshot look(wq_queue *q);
 uint64_t total(wq_histogram h);
 
-/* How far the counters went up, and the depth up or down. */
+/* How far the counters went up, and the depth and what is left over up or down. */
 struct step {
-	int64_t depth, adds, retries, merged, refused, marked, discarded, dead, stale, slow_handlers;
+	int64_t depth, adds, retries, merged, refused, marked, left, dead, stale, slow_handlers;
 	int64_t dropped;
 };
 

@@ -2,8 +2,8 @@
  * How long things took, to the nanosecond: histograms, the ages of held keys, the oldest,
  * and what a walk says of each key.
  */
-#include "metrics_rig.h"
 #include "../support/cancel.h"
+#include "metrics_rig.h"
 
 static void forward(struct meter_rig *r, int64_t ns)
 {

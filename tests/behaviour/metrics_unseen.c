@@ -2,8 +2,8 @@
  * Nobody looks between the steps: what is counted does not depend on who looks, and a
  * hold of the lock asks for the time once.
  */
-#include "metrics_rig.h"
 #include "../support/cancel.h"
+#include "metrics_rig.h"
 
 static void forward(struct meter_rig *r, int64_t ns)
 {
@@ -58,8 +58,8 @@ static int by_settle_next(wq_queue *q, wq_item *it)
 	return wq_settle_next_until(q, it, WQ_DONE, WQ_NOWAIT, &settled);
 }
 
-static int (*const ways_to_get[])(wq_queue *, wq_item *) = {by_get, by_get_many, by_next, by_next_many,
-                                                      by_settle_next};
+static int (*const ways_to_get[])(wq_queue *, wq_item *) = {by_get, by_get_many, by_next,
+                                                            by_next_many, by_settle_next};
 
 /* It merges with its key, and was so late, whether or not somebody looked before. */
 static void a_reminder_that_is_due_when_its_key_is_got(void **state)
@@ -302,7 +302,9 @@ static void one_look_for_a_hold(bool timed)
 	LOOKS(&c, wq_settle_next_until(c.q, &it, WQ_DROP, WQ_NOWAIT, &settled), WQ_OK, 1);
 	LOOKS(&c, wq_settle_next_until(c.q, &it, WQ_RETRY, WQ_NOWAIT, &settled), WQ_OK, 1);
 	IS(settled, WQ_DELAYED);
-	LOOKS(&c, wq_settle_next_until(c.q, &it, 5 * WQ_SECOND, WQ_NOWAIT, &settled), WQ_OK, 1);
+	LOOKS(&c,
+	      wq_settle_next_until(c.q, &it, wq_again_after(5 * WQ_SECOND), WQ_NOWAIT, &settled),
+	      WQ_OK, 1);
 	LOOKS(&c, wq_retry(c.q, &it), WQ_DELAYED, 1);
 	LOOKS(&c, wq_get_many_until(c.q, items, 100, WQ_NOWAIT), 100, 1);
 	LOOKS(&c, wq_next_many_until(c.q, items, 100, 100, WQ_NOWAIT), 100, 1);
@@ -341,8 +343,8 @@ static void each_hold_looks_anew(void **state)
 	c.clock.now_ns += 7;
 	IS(wq_done(c.q, &items[0]), WQ_OK);
 	IS((int64_t)look(c.q).work.sum_ns, 7);
-	LOOKS(&c, wq_next_many_until(c.q, items + 1, KEYS - 1, KEYS - 1, WQ_NOWAIT),
-	      WQ_EAGAIN, HOLDS);
+	LOOKS(&c, wq_next_many_until(c.q, items + 1, KEYS - 1, KEYS - 1, WQ_NOWAIT), WQ_EAGAIN,
+	      HOLDS);
 	IS((int64_t)look(c.q).work.sum_ns, 7 * KEYS);
 	IS(wq_free(c.q), 0);
 }

@@ -180,6 +180,59 @@ static void seeds_of_every_kind(void **state)
 	}
 }
 
+static void key_fails(struct fixture *f, uint32_t key, int64_t delay_ns)
+{
+	wq_item it;
+
+	IS(wq_add(f->q, &key, sizeof key), WQ_QUEUED);
+	IS(wq_try_get(f->q, &it), WQ_OK);
+	IS(wq_retry(f->q, &it), WQ_DELAYED);
+	IS(wq_state(f->q, &key, sizeof key), WQ_STATE_WAITING | WQ_STATE_RETRYING);
+	/* It alone waits. */
+	IS(wq_next_deadline(f->q), wq_now(f->q) + delay_ns);
+	wq_manual_clock_advance(f->mc, delay_ns);
+	IS(wq_try_get(f->q, &it), WQ_OK);
+	IS(wq_done(f->q, &it), WQ_OK);
+}
+
+/*
+ * Without a limiter each key backs off alone, from 5 ms to 1000 s: others that fail, however many,
+ * do not make it wait longer.
+ */
+static void without_a_limiter_each_key_backs_off_alone(void **state)
+{
+	enum { KEYS = 1000 };
+	struct fixture f;
+	int64_t delay = 5 * WQ_MILLISECOND;
+
+	(void)state;
+	fixture_open(&f, NULL);
+	for (uint32_t key = 0; key < KEYS; key++) {
+		wq_item it;
+
+		IS(wq_add(f.q, &key, sizeof key), WQ_QUEUED);
+		IS(wq_try_get(f.q, &it), WQ_OK);
+		IS(wq_retry(f.q, &it), WQ_DELAYED);
+	}
+	wq_manual_clock_advance(f.mc, delay - 1);
+	IS(wq_len(f.q), 0);
+	wq_manual_clock_advance(f.mc, 1);
+	IS(wq_len(f.q), KEYS);
+	for (int i = 0; i < KEYS; i++) {
+		wq_item it;
+
+		IS(wq_try_get(f.q, &it), WQ_OK);
+		IS(wq_settle(f.q, &it, WQ_DONE), WQ_OK);
+	}
+	for (uint32_t n = 0; n < 25; n++) {
+		key_fails(&f, KEYS, delay);
+		IS(wq_failures(f.q, &(uint32_t){KEYS}, sizeof(uint32_t)), n + 1);
+		delay = delay <= 500 * WQ_SECOND ? 2 * delay : 1000 * WQ_SECOND;
+	}
+	key_fails(&f, KEYS + 1, 5 * WQ_MILLISECOND); /* another starts anew */
+	fixture_close(&f, 0);
+}
+
 /* [BOUND] */
 static void max_keys_extremes(void **state)
 {
@@ -239,6 +292,7 @@ int main(void)
 	    cmocka_unit_test(spinning_ends_at_the_deadline),
 	    cmocka_unit_test(callbacks_must_be_there),
 	    cmocka_unit_test(seeds_of_every_kind),
+	    cmocka_unit_test(without_a_limiter_each_key_backs_off_alone),
 	    cmocka_unit_test(max_keys_extremes),
 	    cmocka_unit_test(allocator_is_copied_and_alone_asked),
 	    cmocka_unit_test(versions_agree),

@@ -3,8 +3,8 @@
  * counted, and what else may work on the queue beside a pool. What a
  * pool is told to do is in pool_control.c, its threads in pool_threads.c.
  */
-#include "pool_rig.h"
 #include "../support/cancel.h"
+#include "pool_rig.h"
 
 enum { FAST = AGAIN_NS };
 
@@ -26,8 +26,8 @@ static void R9_verdicts(void **state)
 		wq_pool_counts counts;
 	} rows[] = {
 	    {"done", 0, 0, {.done = 1}},
-	    {"retry", WQ_STATE_WAITING, 2, {.retried = 1}},
-	    {"minus", WQ_STATE_WAITING, 2, {.retried = 1}},
+	    {"retry", WQ_STATE_WAITING | WQ_STATE_RETRYING, 2, {.retried = 1}},
+	    {"bad", WQ_STATE_WAITING | WQ_STATE_RETRYING, 2, {.retried = 1}},
 	    {"again", WQ_STATE_WAITING, 0, {.again = 1}},
 	    {"drop", 0, 0, {.dropped = 1}},
 	};
@@ -61,39 +61,55 @@ static void R9_verdicts(void **state)
 	}
 }
 
-static int64_t act_number(struct rig *r, const wq_item *it)
+static const struct {
+	wq_verdict verdict;
+	int failures;
+	int64_t due_ns; /* from now on */
+	wq_pool_counts counts;
+} verdicts[] = {
+    /* An unknown kind, a time that is none, a word that is not zero: failures. */
+    {{.kind = WQ_VERDICT_FATAL + 1}, 1, FAST, {.retried = 1}},
+    {{.kind = UINT32_MAX}, 1, FAST, {.retried = 1}},
+    {{.kind = WQ_VERDICT_DONE, .delay_ns = -1}, 1, FAST, {.retried = 1}},
+    {{.kind = WQ_VERDICT_AGAIN, .delay_ns = -1}, 1, FAST, {.retried = 1}},
+    {{.kind = WQ_VERDICT_RETRY, .delay_ns = INT64_MIN}, 1, FAST, {.retried = 1}},
+    {{.kind = WQ_VERDICT_DONE, .reserved0 = 1}, 1, FAST, {.retried = 1}},
+    {{.kind = WQ_VERDICT_DROP, .reserved0 = 1}, 1, FAST, {.retried = 1}},
+    {{.kind = WQ_VERDICT_FATAL, .reserved0 = UINT32_MAX}, 1, FAST, {.retried = 1}},
+    /* At least that long; the limiter asks for FAST. */
+    {{.kind = WQ_VERDICT_RETRY, .delay_ns = FAST - 1}, 1, FAST, {.retried = 1}},
+    {{.kind = WQ_VERDICT_RETRY, .delay_ns = FAST + 1}, 1, FAST + 1, {.retried = 1}},
+    {{.kind = WQ_VERDICT_RETRY, .delay_ns = WQ_NEVER}, 1, WQ_NEVER, {.retried = 1}},
+    /* Any time is one. */
+    {{.kind = WQ_VERDICT_AGAIN, .delay_ns = 1}, 0, 1, {.again = 1}},
+    {{.kind = WQ_VERDICT_AGAIN, .delay_ns = WQ_HOUR}, 0, WQ_HOUR, {.again = 1}},
+};
+
+static wq_verdict act_verdict(struct rig *r, const wq_item *it)
 {
 	(void)r;
-	return atoi((const char *)it->key + strlen("act-"));
+	return verdicts[atoi((const char *)it->key + strlen("act-"))].verdict;
 }
 
-/* A truth value, a status, an errno: none of them is a time. */
-static void R9_small_numbers_are_failures(void **state)
+/* What a handler returns, good and bad: what becomes of the key, and how it is counted. */
+static void R9_verdicts_of_all_kinds(void **state)
 {
-	static const struct {
-		const char *key;
-		int failures;
-		wq_pool_counts counts;
-	} rows[] = {
-	    {"act-1", 1, {.retried = 1}},   {"act-2", 1, {.retried = 1}},
-	    {"act-133", 1, {.retried = 1}}, {"act-999", 1, {.retried = 1}},
-	    {"act-1000", 0, {.again = 1}},
-	};
-
 	(void)state;
-	for (size_t i = 0; i < LENGTH(rows); i++) {
-		const char *key = rows[i].key;
+	for (size_t i = 0; i < LENGTH(verdicts); i++) {
+		int retrying = verdicts[i].failures ? WQ_STATE_RETRYING : 0;
 		wq_options o = patient(0);
+		char key[16];
 		struct rig r;
 
+		snprintf(key, sizeof key, "act-%zu", i);
 		rig_open(&r, &o, NULL);
-		r.act = act_number;
+		r.act = act_verdict;
 		rig_add(&r, key, WQ_QUEUED);
 		rig_idle(&r);
-		IS(state_of(r.f.q, key), WQ_STATE_WAITING);
-		IS(wq_failures(r.f.q, key, strlen(key)), rows[i].failures);
-		IS(wq_next_deadline(r.f.q), START_NS + (rows[i].failures ? FAST : 1000));
-		counts_are(r.p, &rows[i].counts, __FILE__, __LINE__);
+		IS(state_of(r.f.q, key), WQ_STATE_WAITING | retrying);
+		IS(wq_failures(r.f.q, key, strlen(key)), verdicts[i].failures);
+		IS(wq_next_deadline(r.f.q), wq_time_add(START_NS, verdicts[i].due_ns));
+		counts_are(r.p, &verdicts[i].counts, __FILE__, __LINE__);
 		rig_close(&r);
 	}
 }
@@ -244,32 +260,42 @@ static void R9_dead_letters(void **state)
 	rig_close(&r);
 }
 
-/* C2: what fails after a shutdown is left over. */
+/*
+ * C2: what fails after a shutdown is left over, and what is to come again. What is done or
+ * dropped is so, whatever is left of its key.
+ */
 static void R9_left_over(void **state)
 {
+	static const char *const keys[] = {"gate+retry",  "gate+again",  "gate+bad",
+	                                   "gate+done-1", "gate+done-2", "gate+drop"};
 	wq_options o = patient(0);
 	struct rig r;
 	wq_report report;
 
 	(void)state;
-	rig_open(&r, &o, &(wq_pool_options){.workers = 3});
+	rig_open(&r, &o, &(wq_pool_options){.workers = LENGTH(keys)});
 	rig_gate(&r, true);
-	rig_add(&r, "gate+retry", WQ_QUEUED);
-	rig_add(&r, "gate+again", WQ_QUEUED);
-	rig_add(&r, "gate+done", WQ_QUEUED);
-	rig_wait(&r, &r.at_gate, 3);
+	for (size_t i = 0; i < LENGTH(keys); i++)
+		rig_add(&r, keys[i], WQ_QUEUED);
+	rig_wait(&r, &r.at_gate, LENGTH(keys));
+	for (size_t i = 4; i < LENGTH(keys); i++)
+		IS(wq_add_after(r.f.q, keys[i], strlen(keys[i]), WQ_HOUR), WQ_DELAYED);
 	IS(wq_shutdown(r.f.q), WQ_OK);
 	rig_gate(&r, false);
-	rig_wait(&r, &r.gone, 3); /* nothing is left to do */
-	COUNTS_ARE(r.p, .left = 1, .dropped = 1, .done = 1);
-	IS(state_of(r.f.q, "gate+retry"), WQ_STATE_LEFT);
-	IS(wq_drain_until(r.f.q, WQ_NEVER, NULL, &report), WQ_OK);
-	IS((int64_t)report.left, 1);
-	IS((int64_t)report.discarded, 1);
+	rig_wait(&r, &r.gone, LENGTH(keys)); /* nothing is left to do */
+	COUNTS_ARE(r.p, .left = 3, .done = 2, .dropped = 1);
+	IS(state_of(r.f.q, "gate+retry"), WQ_STATE_LEFT | WQ_STATE_RETRYING);
+	IS(state_of(r.f.q, "gate+bad"), WQ_STATE_LEFT | WQ_STATE_RETRYING);
+	IS(state_of(r.f.q, "gate+again"), WQ_STATE_LEFT);
+	IS(state_of(r.f.q, "gate+done-1"), 0);
+	IS(state_of(r.f.q, "gate+done-2"), WQ_STATE_LEFT);
+	IS(wq_drain_until(r.f.q, WQ_NEVER, NULL, &report), WQ_LEFT);
+	IS((int64_t)report.retries, 2);
+	IS((int64_t)report.delayed, 3);
 	rig_close(&r);
 }
 
-static int64_t hand_back(struct rig *r, const wq_item *it)
+static wq_verdict hand_back(struct rig *r, const wq_item *it)
 {
 	wq_item mine = *it;
 
@@ -411,7 +437,7 @@ static void a_shutdown_ends_with_the_last_hold(void **state)
 		else if (way == 1)
 			IS(wq_retry(r.f.q, &it), WQ_LEFT);
 		else
-			IS(wq_settle(r.f.q, &it, 5000), WQ_OK);
+			IS(wq_settle(r.f.q, &it, wq_again_after(5000)), WQ_LEFT);
 		rig_wait(&r, &r.gone, 3);
 		rig_close(&r);
 	}
@@ -453,7 +479,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(R9_verdicts),
-	    cmocka_unit_test(R9_small_numbers_are_failures),
+	    cmocka_unit_test(R9_verdicts_of_all_kinds),
 	    cmocka_unit_test(counts_are_there_once_it_is_idle),
 	    cmocka_unit_test(busy_counts_handlers_that_run),
 	    cmocka_unit_test(a_key_added_meanwhile_comes_back),

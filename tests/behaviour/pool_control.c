@@ -2,8 +2,8 @@
  * What a pool is told to do: have more or fewer workers, pause, stop, drain,
  * be freed; by whom it may be told so, and who would wait for himself.
  */
-#include "pool_rig.h"
 #include "../support/cancel.h"
+#include "pool_rig.h"
 
 static const char *const gated[] = {"gate+done-0", "gate+done-1", "gate+done-2", "gate+done-3"};
 
@@ -83,7 +83,7 @@ static void down_and_up_again(void **state)
 	rig_close(&r);
 }
 
-static int64_t act_resize(struct rig *r, const wq_item *it)
+static wq_verdict act_resize(struct rig *r, const wq_item *it)
 {
 	(void)it;
 	r->answer[0] = wq_pool_resize(r->p, 4);
@@ -201,9 +201,10 @@ static void a_drain_resumes_paused_pools(void **state)
 	for (int i = 0; i < 4; i++)
 		rig_add(&r, (const char *[]){"done-1", "done-2", "retry-3", "done-4"}[i],
 		        WQ_QUEUED);
-	IS(wq_drain_until(r.f.q, WQ_NEVER, NULL, &report), WQ_OK);
-	/* it may have failed before the queue was shut, and then it waited */
-	IS((int64_t)(report.left + report.discarded), 1);
+	IS(wq_drain_until(r.f.q, WQ_NEVER, NULL, &report), WQ_LEFT);
+	/* it may have failed before the queue was shut, and then it waited: a retry all the same */
+	IS((int64_t)report.retries, 1);
+	IS((int64_t)report.delayed, 0);
 	rig_wait(&r, &r.gone, 2);
 	IS((int64_t)(counts_of(r.p).done + counts_of(other).done), 3);
 	IS(wq_pool_free(other), WQ_OK);
@@ -363,14 +364,18 @@ static void drain_of_a_pool(void **state)
 	rig_add(&r, "done-1", WQ_QUEUED);
 	rig_add(&r, "retry-2", WQ_QUEUED);
 	IS(wq_add_after(r.f.q, "done-3", 6, WQ_HOUR), WQ_DELAYED);
-	IS(wq_pool_drain_until(r.p, WQ_NEVER, NULL, &report), WQ_OK);
-	/* the one that fails may do so before the queue is shut, and wait then */
-	IS((int64_t)(report.left + report.discarded), 2);
-	IS((int64_t)(report.queued + report.running + report.waiting), 0);
+	IS(wq_pool_drain_until(r.p, WQ_NEVER, NULL, &report), WQ_LEFT);
+	IS((int64_t)report.retries, 1);
+	IS((int64_t)report.delayed, 1);
+	IS((int64_t)(report.queued + report.running), 0);
 	IS(rig_read(&r, &r.gone), 2);
-	COUNTS_ARE(r.p, .done = 1, .left = report.left, .retried = 1 - report.left);
+	/* the one that fails may do so before the queue is shut, and wait then */
+	IS((int64_t)(counts_of(r.p).left + counts_of(r.p).retried), 1);
+	COUNTS_ARE(r.p, .done = 1, .left = counts_of(r.p).left, .retried = counts_of(r.p).retried);
+	IS(state_of(r.f.q, "retry-2"), WQ_STATE_LEFT | WQ_STATE_RETRYING);
+	IS(state_of(r.f.q, "done-3"), WQ_STATE_LEFT);
 	IS(wq_shutting_down(r.f.q), 1);
-	IS(wq_pool_drain_until(r.p, 0, NULL, NULL), WQ_OK); /* nothing is left to do */
+	IS(wq_pool_drain_until(r.p, 0, NULL, NULL), WQ_LEFT); /* nothing is left to do */
 	rig_close(&r);
 }
 
@@ -385,10 +390,10 @@ static void drain_that_runs_what_waits(void **state)
 	rig_open(&r, NULL, NULL);
 	IS(wq_add_after(r.f.q, "done", 4, WQ_HOUR), WQ_DELAYED);
 	IS(wq_add_after(r.f.q, "retry", 5, WQ_HOUR), WQ_DELAYED);
-	IS(wq_pool_drain_until(r.p, WQ_NEVER, &run, &report), WQ_OK);
+	IS(wq_pool_drain_until(r.p, WQ_NEVER, &run, &report), WQ_LEFT);
 	COUNTS_ARE(r.p, .done = 1, .retried = 1, .left = 1);
-	IS((int64_t)report.left, 1);
-	IS((int64_t)report.discarded, 0);
+	IS((int64_t)report.retries, 1);
+	IS((int64_t)report.delayed, 0);
 	rig_close(&r);
 }
 
@@ -404,8 +409,8 @@ static int64_t pool_drain_main(void *arg)
 {
 	struct drain *d = arg;
 
-	return wq_pool_drain_until(d->r->p, d->deadline_ns,
-	                           &(wq_drain_options){.mode = d->waiting}, &d->report);
+	return wq_pool_drain_until(d->r->p, d->deadline_ns, &(wq_drain_options){.mode = d->waiting},
+	                           &d->report);
 }
 
 static void drain_block(struct drain *d, struct rig *r, int64_t deadline_ns,
@@ -465,7 +470,7 @@ static int64_t pool_drain_for_main(void *arg)
 	return wq_pool_drain_for(d->r->p, d->deadline_ns, NULL, &d->report);
 }
 
-/* A span from now; what waits is discarded. */
+/* A span from now; what waits is left over. */
 static void drain_for_a_while(void **state)
 {
 	struct rig r;
@@ -484,7 +489,7 @@ static void drain_for_a_while(void **state)
 	IS(actor_join(&d.actor), WQ_ETIMEDOUT);
 	IS((int64_t)d.report.queued, 1);
 	IS((int64_t)d.report.running, 1);
-	IS((int64_t)d.report.discarded, 1);
+	IS((int64_t)d.report.delayed, 1);
 	rig_gate(&r, false);
 	IS(wq_pool_stop_until(r.p, WQ_NEVER), WQ_OK);
 	rig_close(&r);
@@ -577,7 +582,7 @@ static void a_shutdown_releases_a_drain_of_a_pool(void **state)
 
 static struct rig *neighbour; /* another queue with another pool */
 
-static int64_t act_wait_for_itself(struct rig *r, const wq_item *it)
+static wq_verdict act_wait_for_itself(struct rig *r, const wq_item *it)
 {
 	wq_queue *q = r->f.q;
 	int i = 0;
@@ -619,7 +624,7 @@ static void EDEADLK_in_a_handler(void **state)
 }
 
 /* The same calls about what others hold. */
-static int64_t act_wait_for_others(struct rig *r, const wq_item *it)
+static wq_verdict act_wait_for_others(struct rig *r, const wq_item *it)
 {
 	wq_queue *q = r->f.q, *other = neighbour->f.q;
 	int i = 0;
@@ -659,7 +664,7 @@ static void others_may_be_waited_for_in_a_handler(void **state)
 }
 
 /* A handler of one pool would wait for its own key in a drain, and not in a stop, of another. */
-static int64_t act_stop_the_other(struct rig *r, const wq_item *it)
+static wq_verdict act_stop_the_other(struct rig *r, const wq_item *it)
 {
 	wq_pool *other = neighbour->p;
 

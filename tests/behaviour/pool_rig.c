@@ -4,16 +4,16 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-static int64_t verdict_of(struct rig *r, const wq_item *it)
+static wq_verdict verdict_of(struct rig *r, const wq_item *it)
 {
 	static const struct {
 		const char *word;
-		int64_t verdict;
-	} words[] = {{"done", WQ_DONE},
-	             {"retry", WQ_RETRY},
-	             {"again", AGAIN_NS},
-	             {"drop", WQ_DROP},
-	             {"minus", MINUS}};
+		wq_verdict verdict;
+	} words[] = {{"done", {.kind = WQ_VERDICT_DONE}},
+	             {"retry", {.kind = WQ_VERDICT_RETRY}},
+	             {"again", {.kind = WQ_VERDICT_AGAIN, .delay_ns = AGAIN_NS}},
+	             {"drop", {.kind = WQ_VERDICT_DROP}},
+	             {"bad", {.kind = WQ_VERDICT_FATAL + 1}}};
 	const char *key = it->key;
 
 	if (strncmp(key, "gate+", 5) == 0) {
@@ -33,10 +33,10 @@ static int64_t verdict_of(struct rig *r, const wq_item *it)
 	abort(); /* a key that says nothing */
 }
 
-int64_t rig_handler(void *ctx, const wq_item *it)
+wq_verdict rig_handler(void *ctx, const wq_item *it)
 {
 	struct rig *r = ctx;
-	int64_t verdict;
+	wq_verdict verdict;
 
 	pthread_mutex_lock(&r->mutex);
 	if (r->begun < RIG_LOG)

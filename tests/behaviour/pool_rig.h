@@ -2,7 +2,7 @@
  * A queue with a pool on the manual clock, and a handler whose keys say what it
  * does: the word before the first '-' is the verdict,
  *
- *     done  retry  again  drop  minus     (minus: a number below 0 that is not WQ_RETRY)
+ *     done  retry  again  drop  bad     (bad: of an unknown kind)
  *
  * "gate+" before it waits at the gate until the test opens that, and "act" calls
  * the test's own function. What happens is counted under a mutex; tests wait for
@@ -13,10 +13,10 @@
 
 #include "../support/support.h"
 
-enum { RIG_LOG = 64, AGAIN_NS = 10000, MINUS = -7 };
+enum { RIG_LOG = 64, AGAIN_NS = 10000 };
 
 struct rig;
-typedef int64_t (*rig_act)(struct rig *r, const wq_item *it);
+typedef wq_verdict (*rig_act)(struct rig *r, const wq_item *it);
 
 struct rig {
 	struct fixture f;
@@ -41,7 +41,7 @@ wq_pool *rig_pool(struct rig *r, const wq_pool_options *pool);
 /* Frees pool and queue; keys may be left. */
 void rig_close(struct rig *r);
 
-int64_t rig_handler(void *ctx, const wq_item *it);
+wq_verdict rig_handler(void *ctx, const wq_item *it);
 void rig_on_start(void *ctx, uint32_t worker);
 void rig_on_end(void *ctx, uint32_t worker);
 

@@ -3,8 +3,8 @@
  * once, to the nanosecond. That nothing was reported is known once the
  * thread that watches sleeps again.
  */
-#include "pool_rig.h"
 #include "../support/cancel.h"
+#include "pool_rig.h"
 
 #include <dirent.h>
 #include <sched.h>
@@ -46,9 +46,7 @@ static void slow_open(struct rig *r, uint32_t workers)
 {
 	memset(&reports, 0, sizeof reports);
 	rig_open(r, NULL,
-	         &(wq_pool_options){.workers = workers,
-	                            .slow_ns = LIMIT,
-	                            .on_slow = on_slow});
+	         &(wq_pool_options){.workers = workers, .slow_ns = LIMIT, .on_slow = on_slow});
 	rig_gate(r, true);
 }
 

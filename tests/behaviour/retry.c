@@ -3,14 +3,15 @@
  * wait and ends the hold in one step. What it does in each state is in
  * states.c, in a shutdown in retry_stop.c, after the last attempt in dead.c.
  */
-#include "../support/support.h"
 #include "../support/cancel.h"
+#include "../support/support.h"
 
 enum {
 	Q = WQ_STATE_QUEUED,
 	R = WQ_STATE_RUNNING,
 	W = WQ_STATE_WAITING,
 	RD = R | WQ_STATE_DIRTY,
+	T = WQ_STATE_RETRYING,
 };
 
 static int64_t requeues(wq_queue *q, const char *key)
@@ -48,7 +49,7 @@ static void C2_attempt_after_attempt(void **state)
 		IS(wq_retry(f->q, &it), WQ_ESTALE); /* [STALE] it counts once */
 		IS(wq_done(f->q, &it), WQ_ESTALE);
 		IS(requeues(f->q, "a"), i);
-		IS(state_of(f->q, "a"), W);
+		IS(state_of(f->q, "a"), W | T);
 		wq_manual_clock_advance(f->mc, delay - 1);
 		IS(wq_len(f->q), 0);
 		wq_manual_clock_advance(f->mc, 1);
@@ -107,7 +108,7 @@ static void C2_dirty_is_counted_once(void **state)
 		IS(wq_drain_until(f.q, 0, NULL, &r), WQ_ETIMEDOUT);
 		IS((int64_t)r.running, 1);
 		IS((int64_t)r.dirty, 0);
-		IS((int64_t)r.discarded, 0);
+		IS((int64_t)(r.retries + r.delayed), 0);
 		IS(wq_done(f.q, &it), WQ_OK);
 		fixture_close(&f, 0);
 	}
@@ -350,7 +351,7 @@ static void C1_added_after_the_cancel(void **state)
 }
 
 /* Who waits for the end of the hold sees a retry as one. */
-static int64_t cancel_sync(void *arg)
+static int64_t cancel_until(void *arg)
 {
 	return cancel_key_until(arg, "a", 1, WQ_NEVER);
 }
@@ -367,7 +368,7 @@ static int64_t wait_idle(void *arg)
 
 static void C1_the_end_of_a_hold(void **state)
 {
-	static const actor_fn calls[] = {cancel_sync, wait_key, wait_idle};
+	static const actor_fn calls[] = {cancel_until, wait_key, wait_idle};
 
 	for (size_t i = 0; i < LENGTH(calls); i++) {
 		struct fixture *f = *state;

@@ -3,8 +3,8 @@
  * state. One test a cell, named "call, state"; the expectations below are the
  * table itself.
  */
-#include "../support/support.h"
 #include "../support/cancel.h"
+#include "../support/support.h"
 
 enum {
 	ABSENT = 0,
@@ -13,6 +13,8 @@ enum {
 	W = WQ_STATE_WAITING,
 	RD = R | WQ_STATE_DIRTY,
 	RW = R | W,
+	L = WQ_STATE_LEFT,
+	T = WQ_STATE_RETRYING,
 };
 
 /*
@@ -69,12 +71,12 @@ static const struct cell cells[] = {
     {"add_after, running and dirty", AFTER, RD, false, WQ_MERGED, RD, 0},
     {"add_after, running and waiting", AFTER, RW, false, WQ_MOVED, RW, 0},
 
-    {"add_limited, absent", LIMITED, ABSENT, false, WQ_DELAYED, W, 0},
-    {"add_limited, waiting", LIMITED, W, false, WQ_MOVED, W, 0},
+    {"add_limited, absent", LIMITED, ABSENT, false, WQ_DELAYED, W | T, 0},
+    {"add_limited, waiting", LIMITED, W, false, WQ_MOVED, W | T, 0},
     {"add_limited, queued", LIMITED, Q, false, WQ_MERGED, Q, 1},
-    {"add_limited, running", LIMITED, R, false, WQ_DELAYED, RW, 0},
+    {"add_limited, running", LIMITED, R, false, WQ_DELAYED, RW | T, 0},
     {"add_limited, running and dirty", LIMITED, RD, false, WQ_MERGED, RD, 0},
-    {"add_limited, running and waiting", LIMITED, RW, false, WQ_MOVED, RW, 0},
+    {"add_limited, running and waiting", LIMITED, RW, false, WQ_MOVED, RW | T, 0},
 
     {"comes due, absent", DUE, ABSENT, false, WQ_OK, ABSENT, 0},
     {"comes due, waiting", DUE, W, false, WQ_OK, Q, 0},
@@ -110,9 +112,9 @@ static const struct cell cells[] = {
     {"retry, absent", RETRY, ABSENT, true, WQ_ESTALE, ABSENT, 0},
     {"retry, waiting", RETRY, W, true, WQ_ESTALE, W, 0},
     {"retry, queued", RETRY, Q, true, WQ_ESTALE, Q, 0},
-    {"retry, running", RETRY, R, false, WQ_DELAYED, W, 0},
+    {"retry, running", RETRY, R, false, WQ_DELAYED, W | T, 0},
     {"retry, running and dirty", RETRY, RD, false, WQ_QUEUED, Q, 0},
-    {"retry, running and waiting", RETRY, RW, false, WQ_DELAYED, W, 0},
+    {"retry, running and waiting", RETRY, RW, false, WQ_DELAYED, W | T, 0},
     {"retry of an old hold, running", RETRY, R, true, WQ_ESTALE, R, 0},
     {"retry of an old hold, running and waiting", RETRY, RW, true, WQ_ESTALE, RW, 0},
     {"retry of an old hold, running and dirty", RETRY, RD, true, WQ_ESTALE, RD, 0},
@@ -185,8 +187,8 @@ static const struct cell cells[] = {
     {"shutdown, queued", SHUTDOWN, Q, false, WQ_OK, Q, 0},
     {"shutdown, running", SHUTDOWN, R, false, WQ_OK, R, 0},
     {"shutdown, running and dirty", SHUTDOWN, RD, false, WQ_OK, RD, 0},
-    {"shutdown, waiting", SHUTDOWN, W, false, WQ_OK, ABSENT, 0},
-    {"shutdown, running and waiting", SHUTDOWN, RW, false, WQ_OK, R, 0},
+    {"shutdown, waiting", SHUTDOWN, W, false, WQ_OK, L, 0},
+    {"shutdown, running and waiting", SHUTDOWN, RW, false, WQ_OK, R | L, 0},
 };
 
 /* An order that is a line of at most 8 nodes and counts touches. */
@@ -300,7 +302,7 @@ static void check_line(wq_queue *q, const struct cell *c, wq_item *got)
 /* What done answers for a hold in this state. */
 static int done_of(int bits)
 {
-	return bits == RD ? WQ_QUEUED : bits == RW ? WQ_DELAYED : WQ_OK;
+	return bits == RD ? WQ_QUEUED : bits & W ? WQ_DELAYED : WQ_OK;
 }
 
 /* The key waits, nobody holds it: it comes due when it should, not a nanosecond before. */
@@ -310,7 +312,7 @@ static void check_due(struct fixture *f, const struct cell *c)
 	int64_t left_ns = moved && c->answer > 0 ? earlier_ns : wait_ns;
 
 	wq_manual_clock_advance(f->mc, left_ns - 1);
-	IS(state_of(f->q, "key"), W);
+	IS(state_of(f->q, "key"), c->after & (W | T));
 	IS(wq_len(f->q), 0);
 	wq_manual_clock_advance(f->mc, 1);
 	order_is(f->q, "key", NULL);
@@ -351,8 +353,7 @@ static void check_cell(void **state)
 	IS(state_of(f.q, "key"), c->after);
 	IS(line.touches, c->touches);
 	/* a failure counts in every state, if the call was accepted */
-	IS(wq_failures(f.q, "key", 3),
-	   (c->call == LIMITED || c->call == RETRY) && c->answer >= 0);
+	IS(wq_failures(f.q, "key", 3), (c->call == LIMITED || c->call == RETRY) && c->answer >= 0);
 	if (c->answer < 0)
 		assert_memory_equal(&it, &old, sizeof it);
 
@@ -364,12 +365,17 @@ static void check_cell(void **state)
 	if (c->call == SHUTDOWN) { /* kept means: can be got; and the re-add of a held key too */
 		IS(wq_add_str(f.q, "key"), WQ_ESHUTDOWN);
 		if (c->before & R)
-			IS(wq_done(f.q, &held), c->before == RD ? WQ_QUEUED : WQ_OK);
+			IS(wq_done(f.q, &held), c->before == RD   ? WQ_QUEUED
+			                        : c->before == RW ? WQ_LEFT
+			                                          : WQ_OK);
 		if (c->before == Q)
 			order_is(f.q, "key", "last");
 		else
 			order_is(f.q, "last", c->before == RD ? "key" : NULL);
+		/* left over means: it never comes due, and is there to the end */
+		wq_manual_clock_advance(f.mc, WQ_HOUR);
 		IS(wq_try_get(f.q, &it), WQ_ESHUTDOWN);
+		IS(state_of(f.q, "key"), c->after & L);
 	} else {
 		check_line(f.q, c, &it);
 		if (c->after & R && c->call != GET)
@@ -384,7 +390,7 @@ static void check_cell(void **state)
 		wq_manual_clock_advance(f.mc, WQ_HOUR);
 		check_whole(f.q, 0, 0);
 	}
-	fixture_close(&f, 0);
+	fixture_close(&f, c->after & L ? 1 : 0);
 }
 
 int main(void)

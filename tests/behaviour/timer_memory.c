@@ -56,7 +56,7 @@ static void bad_arguments(void **state)
 	struct job job = {.who = 1};
 	wq_timer_id id = 77;
 
-	IS(wq_timer_free(NULL), WQ_EINVAL);
+	IS(wq_timer_free(NULL), 0);
 	IS(wq_timer_add(NULL, 0, fire, &job, &id), WQ_EINVAL);
 	IS(wq_timer_add(f->t, 0, NULL, &job, &id), WQ_EINVAL);
 	IS(wq_timer_add(f->t, -1, fire, &job, &id), WQ_EINVAL);

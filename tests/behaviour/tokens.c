@@ -2,8 +2,8 @@
  * R8 of the rules: what the limiter reserved for a key that did not need it is
  * given back; the count stays. And a refused add counts nothing.
  */
-#include "../support/support.h"
 #include "../support/cancel.h"
+#include "../support/support.h"
 
 enum { R = WQ_STATE_RUNNING, W = WQ_STATE_WAITING };
 
@@ -105,7 +105,7 @@ static void R8_tokens_of_a_bucket(void **state)
 	IS(limited(f.q, "d"), WQ_DELAYED); /* in 2 s */
 	wq_manual_clock_advance(f.mc, 2 * WQ_SECOND - 1);
 	IS(wq_state(f.q, "c", 1), WQ_STATE_QUEUED);
-	IS(wq_state(f.q, "d", 1), W);
+	IS(wq_state(f.q, "d", 1), W | WQ_STATE_RETRYING);
 	wq_manual_clock_advance(f.mc, 1);
 	IS(wq_state(f.q, "d", 1), WQ_STATE_QUEUED);
 	IS(wq_done(f.q, &it), WQ_QUEUED);

@@ -2,8 +2,8 @@
  * [WALK] Every key that lives throughout is shown exactly once, whatever
  * happens to the others meanwhile; the callback may use the queue.
  */
-#include "../support/support.h"
 #include "../support/cancel.h"
+#include "../support/support.h"
 
 enum { STABLE = 3000, GUESTS = 20000 };
 

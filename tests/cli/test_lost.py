@@ -15,7 +15,7 @@ import rig
 from rig import Case, main
 
 KEYS = 20000
-rig.PATIENCE *= 120 if "--long" in sys.argv else 5  # one run is thousands of commands, or 300,000
+rig.PATIENCE *= 120 if "--long" in sys.argv else 5  # one run is thousands of commands, or 100,000
 WORKER = Path(os.environ["WQ_TEST_WORKER"])
 
 # Each round has one of these; the first ones have their turn in every run.
@@ -187,7 +187,7 @@ class Lost(Case):
         self.assertEqual(everything, set(given))
 
     def test_rounds(self):
-        for i in range(40 if rig.long else int(os.environ.get("WQ_TEST_ROUNDS", "7"))):
+        for i in range(20 if rig.long else int(os.environ.get("WQ_TEST_ROUNDS", "7"))):
             self.random = random.Random(f"{rig.seed} round {i}")
             print(f"  round {i}:", end="", flush=True)
             options, kind = WAYS[i] if i < len(WAYS) else self.random.choice(WAYS)
@@ -196,7 +196,7 @@ class Lost(Case):
     def test_very_many(self):
         if not rig.long:
             self.skipTest("only with --long")
-        self.round(300000, [], "file")
+        self.round(100000, [], "file")
 
 
 if __name__ == "__main__":

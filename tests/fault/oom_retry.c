@@ -9,7 +9,11 @@
 enum { KEYS = 3000 };
 
 /* What becomes of a key's holds, one after the other. */
-static const int64_t verdicts[] = {WQ_RETRY, 5000, 3, -3, WQ_DONE};
+static const wq_verdict verdicts[] = {
+    {.kind = WQ_VERDICT_RETRY}, {.kind = WQ_VERDICT_AGAIN, .delay_ns = 5000},
+    {.kind = WQ_VERDICT_RETRY}, {.kind = WQ_VERDICT_RETRY, .delay_ns = 7000},
+    {.kind = WQ_VERDICT_DONE},
+};
 
 struct script {
 	struct fixture f;
@@ -52,17 +56,17 @@ static void add_all(struct script *s)
 		}
 		IS(rc, WQ_DELAYED);
 		s->failures[key]++;
-		check_key(s, key, WQ_STATE_WAITING);
+		check_key(s, key, WQ_STATE_WAITING | WQ_STATE_RETRYING);
 	}
 }
 
 /* The hold of a key has ended with this answer. */
 static void ended(struct script *s, int key, int answer, int64_t failed_before)
 {
-	int64_t verdict = verdicts[s->hold[key]++];
+	uint32_t kind = verdicts[s->hold[key]++].kind;
 
-	s->failures[key] = verdict == WQ_DONE || verdict >= 1000 ? 0 : s->failures[key] + 1;
-	if (verdict == WQ_DONE) {
+	s->failures[key] = kind == WQ_VERDICT_RETRY ? s->failures[key] + 1 : 0;
+	if (kind == WQ_VERDICT_DONE) {
 		IS(answer, WQ_OK);
 	} else if (answer == WQ_QUEUED) {
 		assert_true(s->f.mem.failed > failed_before);
@@ -92,7 +96,8 @@ static int64_t work(struct script *s, bool in_one_step)
 
 	for (; rc == WQ_OK; holds++) {
 		int key = key_of(s, &it), answer = WQ_EINVAL;
-		int64_t verdict = verdicts[s->hold[key]], failed = s->f.mem.failed;
+		wq_verdict verdict = verdicts[s->hold[key]];
+		int64_t failed = s->f.mem.failed;
 
 		if (in_one_step)
 			rc = wq_settle_next_until(s->f.q, &it, verdict, WQ_NOWAIT, &answer);

@@ -37,23 +37,34 @@ static int open_files(void)
 
 static void test_refused(void **state)
 {
+	static const char reserved[] = "a reserved word of wq_http_options is not zero";
 	wq_registry *r = *state;
 	wq_http *h = (wq_http *)&r;
 	wq_http_options o = {.registry = r};
 
 	IS(wq_http_start(NULL, &o), WQ_EINVAL);
+	assert_string_equal(wq_last_error(), "out is NULL");
 	IS(wq_http_start(&h, NULL), WQ_EINVAL);
+	assert_string_equal(wq_last_error(), "the options are NULL");
 	IS(wq_http_start(&h, &(wq_http_options){0}), WQ_EINVAL);
+	assert_string_equal(wq_last_error(), "there is no registry");
+	o.hosts = (const char *const[]){"a", "", NULL};
+	IS(wq_http_start(&h, &o), WQ_EINVAL);
+	assert_string_equal(wq_last_error(), "a name in hosts is empty");
+	o.hosts = NULL;
 	o.reserved0 = 1;
 	IS(wq_http_start(&h, &o), WQ_EINVAL);
+	assert_string_equal(wq_last_error(), reserved);
 	o.reserved0 = 0;
 	for (size_t i = 0; i < LENGTH(o.reserved); i++) {
+		wq_fail(WQ_EIO, NULL);
 		o.reserved[i] = 1;
 		IS(wq_http_start(&h, &o), WQ_EINVAL);
+		assert_string_equal(wq_last_error(), reserved);
 		o.reserved[i] = 0;
 	}
 	IS(wq_http_port(NULL), WQ_EINVAL);
-	IS(wq_http_stop(NULL), WQ_EINVAL);
+	IS(wq_http_stop(NULL), WQ_OK);
 	assert_ptr_equal(h, &r); /* untouched */
 }
 
@@ -65,9 +76,14 @@ static void test_not_an_address(void **state)
 	                                    "/tmp/x"};
 	wq_http *h;
 
-	for (size_t i = 0; i < LENGTH(wrong); i++)
+	for (size_t i = 0; i < LENGTH(wrong); i++) {
+		char text[WQ_ERROR_MAX];
+
 		IS(wq_http_start(&h, &(wq_http_options){.registry = *state, .address = wrong[i]}),
 		   WQ_EINVAL);
+		snprintf(text, sizeof text, "\"%s\" is no IPv4 or IPv6 address", wrong[i]);
+		assert_string_equal(wq_last_error(), text);
+	}
 }
 
 /* It is looked at by whoever asks: it stays until the last server is stopped. */
@@ -86,11 +102,14 @@ static void test_holds_its_registry(void **state)
 
 static void test_taken(void **state)
 {
+	char text[WQ_ERROR_MAX];
 	wq_http *first, *second;
 	int files;
 
 	IS(wq_http_start(&first, &(wq_http_options){.registry = *state}), WQ_OK);
 	files = open_files();
+	snprintf(text, sizeof text, "cannot listen on 127.0.0.1, port %d: Address already in use",
+	         wq_http_port(first));
 	for (int i = 0; i < 10; i++) {
 		errno = 0;
 		IS(wq_http_start(&second,
@@ -98,6 +117,7 @@ static void test_taken(void **state)
 		                                    .port = (uint16_t)wq_http_port(first)}),
 		   WQ_EIO);
 		IS(errno, EADDRINUSE);
+		assert_string_equal(wq_last_error(), text);
 	}
 	IS(open_files(), files);
 	IS(wq_http_stop(first), WQ_OK);
@@ -112,6 +132,8 @@ static void test_not_ours(void **state)
 	IS(wq_http_start(&h, &(wq_http_options){.registry = *state, .address = "192.0.2.1"}),
 	   WQ_EIO);
 	IS(errno, EADDRNOTAVAIL);
+	assert_string_equal(wq_last_error(),
+	                    "cannot listen on 192.0.2.1, port 0: Cannot assign requested address");
 }
 
 static int connect_to(const wq_http *h)
@@ -174,6 +196,7 @@ static void test_no_descriptors(void **state)
 		IS(setrlimit(RLIMIT_NOFILE, &old), 0);
 		if (rc != WQ_OK) {
 			IS(rc, WQ_EIO);
+			assert_non_null(strstr(wq_last_error(), ": Too many open files"));
 			IS(open_files(), files);
 			failed++;
 		}

@@ -160,6 +160,27 @@ class Paths(Case):
         self.assertEqual(self.names("q", match="old"), ["old", "older"])
         self.assertEqual(self.names("q", match="ol", state="queued"), [])
 
+    def test_keys_left_over(self):
+        """What waits in a queue that is shut down is left over; what failed is told from what was delayed."""
+        self.tell("queue", "q")
+        self.tell("after", "q", 9 * SECOND, "late")
+        self.tell("add", "q", "failed")
+        self.tell("retry", "q")
+        self.tell("add", "q", "held")
+        self.tell("get", "q")
+        self.tell("after", "q", 2**63 - 1, "held")
+
+        def shown(state):
+            return [(k["key"], k["state"], k["due_ns"], k["age_ns"]) for k in self.keys("q", state=state)["keys"]]
+
+        due = 1000 * SECOND + 5_000_000
+        self.assertEqual(shown("waiting"), [("failed", ["waiting", "retrying"], due, None), ("late", ["waiting"], 1009 * SECOND, None),
+                                            ("held", ["running", "waiting"], None, 0)])
+        self.tell("shut", "q")
+        left = [("failed", ["left", "retrying"], due, None), ("late", ["left"], 1009 * SECOND, None), ("held", ["running", "left"], None, 0)]
+        self.until(lambda: shown("left") == left)
+        self.assertEqual(shown("waiting"), [])
+
     def test_keys_anew(self):
         self.tell("queue", "q")
         self.assertEqual(self.names("q"), [])

@@ -54,8 +54,8 @@ static _Atomic int64_t held_ns, cost_ns, cost_calls;
 static _Thread_local bool counting;
 static _Thread_local int64_t locked_ns; /* 0: not held */
 
-int __real_wq_look(wq_queue *q, wq_snapshot *out);
-int __wrap_wq_look(wq_queue *q, wq_snapshot *out);
+int __real_wq_snapshot_take(wq_queue *q, wq_snapshot *out);
+int __wrap_wq_snapshot_take(wq_queue *q, wq_snapshot *out);
 int64_t __real_wq_walk(wq_queue *q, wq_walk_fn fn, void *ctx);
 int64_t __wrap_wq_walk(wq_queue *q, wq_walk_fn fn, void *ctx);
 
@@ -84,13 +84,13 @@ static void count(int64_t began_ns)
 	cost_calls++;
 }
 
-int __wrap_wq_look(wq_queue *q, wq_snapshot *out)
+int __wrap_wq_snapshot_take(wq_queue *q, wq_snapshot *out)
 {
 	int64_t began = wq_clock_monotonic();
 	int rc;
 
 	counting = true;
-	rc = __real_wq_look(q, out);
+	rc = __real_wq_snapshot_take(q, out);
 	count(began);
 	return rc;
 }
@@ -307,6 +307,11 @@ static int64_t retry(struct word *w)
 	return rc == WQ_OK ? wq_retry(q, &it) : rc;
 }
 
+static int64_t shut(struct word *w)
+{
+	return wq_shutdown(served_of(&w[1])->q);
+}
+
 static int64_t advance(struct word *w)
 {
 	return wq_manual_clock_advance(clock_of_tests, atoll(w[1].bytes));
@@ -366,7 +371,7 @@ static const struct {
                 {"after", add_after, 4}, {"fill", fill, 3},       {"get", get, 2},
                 {"retry", retry, 2},     {"advance", advance, 2}, {"work", work, 3},
                 {"fail", fail_after, 2}, {"cost", cost, 1},       {"slow", set_slow, 2},
-                {"full", set_full, 2}};
+                {"full", set_full, 2},   {"shut", shut, 2}};
 
 static size_t split(char *line, struct word w[WORDS])
 {

@@ -86,7 +86,15 @@ static void wait_ends(struct model *m, struct model_wait_for *copy)
 {
 	m->nwaiting--;
 	m->nnever -= copy->due_ns == WQ_NEVER;
+	m->nretries -= copy->retry;
 	copy->due_ns = 0;
+	copy->retry = false;
+}
+
+static void set_retry(struct model *m, struct model_wait_for *copy)
+{
+	m->nretries += !copy->retry;
+	copy->retry = true;
 }
 
 /* The key's own copy waits no more, but for another reason than its time. */
@@ -189,14 +197,19 @@ static void come_due(struct model *m, int64_t until_ns)
 void model_clock(struct model *m, int64_t now_ns)
 {
 	m->now_ns = now_ns;
-	come_due(m, now_ns);
+	if (!model_cut(m))
+		come_due(m, now_ns);
 }
 
 static void move(struct model *m, int key, struct model_wait_for *copy, int64_t due_ns)
 {
+	bool retry = copy->retry;
+
 	m->keys[key].stirred = m->stirred = true;
 	wait_ends(m, copy);
 	wait_for(m, copy, due_ns);
+	if (retry)
+		set_retry(m, copy);
 	come_due(m, m->now_ns);
 }
 
@@ -257,11 +270,11 @@ int model_add_at(struct model *m, int key, int64_t due_ns, int64_t latest_ns, en
 	if (m->shut)
 		return WQ_ESHUTDOWN;
 	model_expire(m, key);
-	return model_wait_for(m, key, due_ns, latest_ns, policy);
+	return model_wait_for(m, key, due_ns, latest_ns, policy, false);
 }
 
-int model_wait_for(struct model *m, int key, int64_t due_ns, int64_t latest_ns,
-                   enum wq_policy policy)
+static int wait_or_merge(struct model *m, int key, int64_t due_ns, int64_t latest_ns,
+                         enum wq_policy policy)
 {
 	struct model_key *k = &m->keys[key];
 	struct model_wait_for *copy = policy == WQ_REMIND ? &k->reminder : &k->own;
@@ -291,6 +304,19 @@ int model_wait_for(struct model *m, int key, int64_t due_ns, int64_t latest_ns,
 	return WQ_DELAYED;
 }
 
+/* A retry that merges with a copy that waits makes that one a retry. */
+int model_wait_for(struct model *m, int key, int64_t due_ns, int64_t latest_ns,
+                   enum wq_policy policy, bool retry)
+{
+	struct model_key *k = &m->keys[key];
+	struct model_wait_for *copy = policy == WQ_REMIND ? &k->reminder : &k->own;
+	int rc = wait_or_merge(m, key, due_ns, latest_ns, policy);
+
+	if (retry && copy->due_ns > 0)
+		set_retry(m, copy);
+	return rc;
+}
+
 int model_reschedule(struct model *m, int key, int64_t due_ns)
 {
 	struct model_key *k = &m->keys[key];
@@ -298,7 +324,7 @@ int model_reschedule(struct model *m, int key, int64_t due_ns)
 
 	if (copy->due_ns == 0)
 		return WQ_ENOTFOUND;
-	if (m->shut && model_finished(m))
+	if (model_over(m) || model_cut(m))
 		return WQ_ESHUTDOWN;
 	copy->latest_ns = 0;
 	if (due_ns != copy->due_ns)
@@ -309,10 +335,8 @@ int model_reschedule(struct model *m, int key, int64_t due_ns)
 int model_cancel(struct model *m, int key)
 {
 	struct model_key *k = &m->keys[key];
-	unsigned found = model_state(m, key) & ~(unsigned)WQ_STATE_LEFT, own = k->state;
-
-	if (own & WQ_STATE_LEFT)
-		return WQ_ENOTFOUND;
+	unsigned own = k->state;
+	unsigned found = own | (k->reminder.due_ns > 0 ? (unsigned)WQ_STATE_WAITING : 0);
 
 	if (k->reminder.due_ns > 0) {
 		wait_ends(m, &k->reminder);
@@ -388,7 +412,7 @@ int model_done(struct model *m, int key, uint64_t hold)
 		return WQ_ESTALE;
 	if (!leave(m, key)) {
 		if (m->keys[key].state & WQ_STATE_WAITING)
-			return WQ_DELAYED;
+			return model_cut(m) ? WQ_LEFT : WQ_DELAYED;
 		end_life(m, key);
 		return WQ_OK;
 	}
@@ -425,11 +449,28 @@ bool model_finished(const struct model *m)
 	return model_idle(m) && m->nwaiting == m->nnever;
 }
 
+bool model_cut(const struct model *m)
+{
+	return m->shut && !m->patient;
+}
+
+int model_drain(const struct model *m)
+{
+	if (m->patient ? !model_finished(m) : !model_idle(m))
+		return WQ_ETIMEDOUT;
+	return m->nwaiting > 0 ? WQ_LEFT : WQ_OK;
+}
+
 unsigned model_state(const struct model *m, int key)
 {
 	const struct model_key *k = &m->keys[key];
+	unsigned state = k->state & ~(unsigned)WQ_STATE_WAITING;
 
-	return k->state | (k->reminder.due_ns > 0 ? (unsigned)WQ_STATE_WAITING : 0);
+	if (k->own.due_ns > 0 || k->reminder.due_ns > 0)
+		state |= model_cut(m) ? WQ_STATE_LEFT : WQ_STATE_WAITING;
+	if (k->own.retry || k->reminder.retry)
+		state |= WQ_STATE_RETRYING;
+	return state;
 }
 
 size_t model_live(const struct model *m)
@@ -452,6 +493,8 @@ int64_t model_deadline(const struct model *m)
 {
 	int64_t first = WQ_NEVER;
 
+	if (model_cut(m))
+		return WQ_NEVER;
 	for (int key = 0; key < MODEL_KEYS; key++) {
 		const struct model_key *k = &m->keys[key];
 
@@ -465,47 +508,20 @@ int64_t model_deadline(const struct model *m)
 
 /* ---- stop ----------------------------------------------------------------- */
 
-static void drop(struct model *m, int key)
-{
-	struct model_key *k = &m->keys[key];
-
-	if (k->reminder.due_ns > 0) {
-		wait_ends(m, &k->reminder);
-		end_life(m, key);
-		m->discarded++;
-	}
-	if (k->own.due_ns > 0) {
-		m->discarded++;
-		take_back(m, key);
-		if (k->state == 0)
-			end_life(m, key);
-	}
-}
-
-static void drop_all(struct model *m)
-{
-	for (int key = 0; key < MODEL_KEYS; key++)
-		drop(m, key);
-}
-
-void model_shut(struct model *m, enum wq_drain_mode waiting)
+void model_shut(struct model *m, enum wq_drain_mode mode)
 {
 	if (m->shut)
 		return;
 	m->shut = true;
-	m->patient = waiting == WQ_DRAIN_WAIT;
-	m->hurried = waiting == WQ_DRAIN_RUN;
-	if (waiting == WQ_DRAIN_RUN)
+	m->patient = mode == WQ_DRAIN_WAIT;
+	m->hurried = mode == WQ_DRAIN_RUN;
+	if (m->hurried)
 		come_due(m, WQ_NEVER - 1);
-	if (waiting != WQ_DRAIN_WAIT)
-		drop_all(m);
 }
 
+/* What waits is left over from now on. */
 void model_shutdown(struct model *m)
 {
 	model_shut(m, WQ_DRAIN_LEAVE);
-	if (m->patient) {
-		m->patient = false;
-		drop_all(m);
-	}
+	m->patient = false;
 }

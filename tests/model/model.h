@@ -23,7 +23,7 @@ enum model_order { MODEL_FIFO, MODEL_LIFO, MODEL_BUSIEST, MODEL_ORDERS };
 enum model_wait { MODEL_NOWAIT, MODEL_PASSED, MODEL_LONG };
 
 struct model_key {
-	unsigned state;     /* WQ_STATE_... bits, 0 if absent; without the reminder's */
+	unsigned state; /* WQ_STATE_... bits of the line, the hold and its own wait; 0 if absent */
 	unsigned touches;   /* merges while in line, in this life of the key */
 	unsigned lives;     /* how often it came from absent to queued or waiting */
 	uint64_t hold;      /* who holds it, 0 if nobody */
@@ -33,6 +33,7 @@ struct model_key {
 		int64_t due_ns;
 		uint64_t turn;     /* of equal times the smaller goes first */
 		int64_t latest_ns; /* it is moved no further; 0: anywhere */
+		bool retry;        /* for a retry, or by a limited add */
 	} own, reminder;           /* the copies that wait; due_ns 0: none */
 	bool stirred;              /* a copy of it was ever moved or taken back */
 	bool cancelled;            /* during the hold that it is in */
@@ -58,17 +59,17 @@ struct model {
 	uint64_t gets, pushes; /* so far */
 	int kept;              /* interrupts that found nobody */
 	bool shut;
-	bool patient;    /* shut by a drain that waits for what waits */
+	bool patient;    /* shut by a drain that waits for what waits; else that is left over */
 	int64_t now_ns;  /* everything that is due until then is in line */
 	uint64_t turns;  /* so far, of copies that began to wait */
 	size_t nwaiting; /* copies */
 	size_t nnever;   /* of those, with WQ_NEVER */
+	size_t nretries; /* and those that wait for a retry */
 	size_t nkeys;    /* copies in whatever state */
-	uint64_t discarded;
-	bool stirred; /* next_deadline may be too early */
-	bool hurried; /* shut by a drain that runs what waits at once */
+	bool stirred;    /* next_deadline may be too early */
+	bool hurried;    /* shut by a drain that runs what waits at once */
 	struct model_limits limits;
-	uint64_t nleft, ndead;
+	uint64_t ndead, ndropped;
 	bool asked; /* the limiter was, ever */
 };
 
@@ -94,19 +95,24 @@ int64_t model_requeues(struct model *m, int key);
 void model_forget(struct model *m, int key);
 
 /* WQ_DEAD: it is still held; model_bury() when dead_letter has returned. */
-int model_settle(struct model *m, int key, uint64_t hold, int64_t verdict);
+int model_settle(struct model *m, int key, uint64_t hold, wq_verdict verdict);
 void model_bury(struct model *m, int key);
 bool model_idle(const struct model *m);
-bool model_finished(const struct model *m); /* what a drain waits for */
+bool model_finished(const struct model *m); /* what a drain that waits waits for */
+bool model_cut(const struct model *m);      /* it is shut, and nothing comes due any more */
+int model_drain(const struct model *m); /* what a drain with a deadline that has passed answers */
 unsigned model_state(const struct model *m, int key);
 size_t model_live(const struct model *m);          /* keys in whatever state */
 int64_t model_due(const struct model *m, int key); /* as walk shows it */
 int64_t model_deadline(const struct model *m);     /* the earliest due time */
 
-/* What an add does to a key of any state; and one with a delay. latest_ns 0: no bound. */
+/*
+ * What an add does to a key of any state; and one with a delay. latest_ns 0: no bound.
+ * retry: the copy that waits afterwards does so for a retry.
+ */
 int model_enter(struct model *m, int key, int64_t since_ns);
 int model_wait_for(struct model *m, int key, int64_t due_ns, int64_t latest_ns,
-                   enum wq_policy policy);
+                   enum wq_policy policy, bool retry);
 
 /* It was idle for as long as the limiter allows: it is forgotten. Asked before it comes back. */
 void model_expire(struct model *m, int key);
@@ -115,7 +121,7 @@ void model_expire(struct model *m, int key);
 void model_clock(struct model *m, int64_t now_ns);
 
 /* What the first shutdown or drain does; and a shutdown after a drain that waits. */
-void model_shut(struct model *m, enum wq_drain_mode waiting);
+void model_shut(struct model *m, enum wq_drain_mode mode);
 void model_shutdown(struct model *m);
 
 /* Does every Get answer WQ_ESHUTDOWN when nothing is in line? */

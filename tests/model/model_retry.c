@@ -74,7 +74,8 @@ int model_add_limited(struct model *m, int key, enum wq_policy policy)
 		return WQ_ESHUTDOWN;
 	before = model_requeues(m, key);
 	due = wq_time_add(m->now_ns, when(m, key));
-	rc = model_add_at(m, key, due, 0, policy);
+	model_expire(m, key);
+	rc = due <= m->now_ns ? model_add(m, key) : model_wait_for(m, key, due, 0, policy, true);
 	if (rc == WQ_EFULL)
 		unask(m, key, before);
 	else if (rc == WQ_MERGED || rc == WQ_KEPT)
@@ -82,83 +83,82 @@ int model_add_limited(struct model *m, int key, enum wq_policy policy)
 	return rc;
 }
 
-static int leave_over(struct model *m, int key)
+/* It waits for ever, or as long as a copy of it does that will not come due either. */
+static int leave_over(struct model *m, int key, uint64_t hold, bool retry)
 {
-	struct model_key *k = &m->keys[key];
-
-	k->hold = 0;
-	k->state = WQ_STATE_LEFT;
-	m->nrunning--;
-	m->nleft++;
+	model_wait_for(m, key, WQ_NEVER, 0, WQ_MIN, retry);
+	model_done(m, key, hold);
 	return WQ_LEFT;
 }
 
-static int retry(struct model *m, int key, uint64_t hold)
+static int retry(struct model *m, int key, uint64_t hold, int64_t least_ns)
 {
 	struct model_key *k = &m->keys[key];
 	bool dirty = k->state & WQ_STATE_DIRTY, refused = m->shut && !m->patient;
 	uint32_t most = m->limits.max_attempts;
-	int64_t due;
+	int64_t due, delay;
 
 	if (most > 0 && model_requeues(m, key) + 1 >= most) {
 		m->ndead++;
 		return WQ_DEAD;
 	}
-	due = wq_time_add(m->now_ns, when(m, key));
+	delay = when(m, key);
+	due = wq_time_add(m->now_ns, delay > least_ns ? delay : least_ns);
 	if (dirty || refused)
 		give_back(m, key);
 	if (refused && !dirty) {
 		if (!m->hurried || k->last_try)
-			return leave_over(m, key);
+			return leave_over(m, key, hold, true);
 		k->last_try = true;
 		due = m->now_ns;
 	}
 	if (due <= m->now_ns)
 		model_enter(m, key, m->now_ns);
-	else if (!dirty && model_wait_for(m, key, due, 0, WQ_MIN) == WQ_KEPT)
+	else if (!dirty && model_wait_for(m, key, due, 0, WQ_MIN, true) == WQ_KEPT)
 		give_back(m, key);
 	return model_done(m, key, hold);
 }
 
-/* Once more after a while; a queue that is shut drops that. */
+/* Once more after a while; in a queue that is shut it is left over, unless it comes back anyway. */
 static int again(struct model *m, int key, uint64_t hold, int64_t after_ns)
 {
 	const struct model_key *k = &m->keys[key];
+	bool dirty = k->state & WQ_STATE_DIRTY, waits = k->state & WQ_STATE_WAITING;
 
-	if (!m->shut)
-		model_wait_for(m, key, wq_time_add(m->now_ns, after_ns), 0, WQ_MIN);
-	else
-		m->discarded += k->state == WQ_STATE_RUNNING;
+	if (m->shut && !dirty && !(waits && m->patient))
+		return leave_over(m, key, hold, false);
+	if (!m->shut && after_ns == 0)
+		model_enter(m, key, m->now_ns);
+	else if (!m->shut)
+		model_wait_for(m, key, wq_time_add(m->now_ns, after_ns), 0, WQ_MIN, false);
 	return model_done(m, key, hold);
 }
 
-/* Numbers too small for a time are failures, too. */
-static bool fails(int64_t verdict)
+int model_settle(struct model *m, int key, uint64_t hold, wq_verdict verdict)
 {
-	return verdict != WQ_DONE && verdict != WQ_DROP && verdict < 1000;
-}
-
-int model_settle(struct model *m, int key, uint64_t hold, int64_t verdict)
-{
-	bool comes_back = verdict != WQ_DONE && verdict != WQ_DROP;
+	bool fails = verdict.kind == WQ_VERDICT_RETRY || verdict.kind == WQ_VERDICT_FATAL;
+	bool comes_back = fails || verdict.kind == WQ_VERDICT_AGAIN;
 	int rc;
 
 	if (model_held(m, key, hold) != WQ_OK)
 		return WQ_ESTALE;
 	if (comes_back && m->keys[key].cancelled) {
-		if (!fails(verdict))
+		if (!fails)
 			model_forget(m, key);
 		rc = model_done(m, key, hold);
 		return rc == WQ_OK ? WQ_CANCELLED : rc;
 	}
-	if (verdict == WQ_FATAL) {
+	if (verdict.kind == WQ_VERDICT_FATAL) {
 		m->ndead++;
 		return WQ_DEAD;
 	}
-	if (fails(verdict))
-		return retry(m, key, hold);
+	if (fails)
+		return retry(m, key, hold, verdict.delay_ns);
 	model_forget(m, key);
-	return comes_back ? again(m, key, hold, verdict) : model_done(m, key, hold);
+	if (comes_back)
+		return again(m, key, hold, verdict.delay_ns);
+	m->ndropped += verdict.kind == WQ_VERDICT_DROP;
+	return model_done(m, key, hold);
 }
 
 void model_bury(struct model *m, int key)

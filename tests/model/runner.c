@@ -217,7 +217,7 @@ int runner_main(int argc, char **argv, const struct runner *r)
 	const char *is_long = getenv("WQ_LONG"), *how;
 	struct job j = {
 	    .seed = (uint64_t)time(NULL),
-	    .tapes = is_long && strcmp(is_long, "1") == 0 ? 10 * RUNNER_TAPES : RUNNER_TAPES,
+	    .tapes = is_long && strcmp(is_long, "1") == 0 ? 5 * RUNNER_TAPES : RUNNER_TAPES,
 	    .nops = OPS,
 	};
 

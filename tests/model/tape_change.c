@@ -170,8 +170,7 @@ bool op_get(struct tape *t, struct side *s)
 }
 
 /* What get_many and next_many put into items[]: want keys, or an error. */
-static bool same_items(struct tape *t, struct side *s, size_t max,
-                       enum model_wait wait, int rc)
+static bool same_items(struct tape *t, struct side *s, size_t max, enum model_wait wait, int rc)
 {
 	for (size_t i = 0; i < max; i++) {
 		wq_item it;
@@ -203,8 +202,7 @@ bool op_get_many(struct tape *t, struct side *s)
 	enum model_wait wait = tape_some_wait(t, s, &deadline_ns);
 
 	memset(items, 0, max * sizeof *items);
-	return same_items(t, s, max, wait,
-	                  wq_get_many_until(s->q, items, max, deadline_ns));
+	return same_items(t, s, max, wait, wq_get_many_until(s->q, items, max, deadline_ns));
 }
 
 /* A worker in a hurry: many keys are got and done at once. */
@@ -219,9 +217,7 @@ bool op_work_off(struct tape *t, struct side *s)
 		return false;
 	if (rc < 0)
 		return true;
-	SAME("done",
-	     wq_done_many(s->q, items, (size_t)rc, outcomes),
-	     rc);
+	SAME("done", wq_done_many(s->q, items, (size_t)rc, outcomes), rc);
 	for (size_t i = 0; i < (size_t)rc; i++) {
 		struct held *h = &t->held[first + i];
 
@@ -325,8 +321,7 @@ bool op_done_many(struct tape *t, struct side *s)
 		if (want[i] >= 0)
 			tape_handed_back(t, &h[i]);
 	}
-	SAME("done", wq_done_many(s->q, items, n, tell ? outcomes : NULL),
-	     count);
+	SAME("done", wq_done_many(s->q, items, n, tell ? outcomes : NULL), count);
 	for (size_t i = 0; tell && i < n; i++)
 		SAME("outcome", outcomes[i], want[i]);
 	return true;

@@ -1,5 +1,5 @@
-#include "tape_inside.h"
 #include "../support/cancel.h"
+#include "tape_inside.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -61,7 +61,8 @@ static bool same_info(struct tape *t, struct side *s, const wq_key_info *info)
 		return tape_fail(t, "walk: shows key %d twice", key);
 
 	unsigned state = model_state(&s->m, key);
-	int64_t age = state == WQ_STATE_WAITING ? 0 : t->now_ns - s->m.keys[key].added_ns;
+	bool only_waits = !(state & (WQ_STATE_QUEUED | WQ_STATE_RUNNING));
+	int64_t age = only_waits ? 0 : t->now_ns - s->m.keys[key].added_ns;
 
 	SAME("walk: state", info->state, state);
 	SAME("walk: age", info->age_ns, age);
@@ -89,10 +90,10 @@ static bool same_picture(struct tape *t, struct side *s)
 	SAME("look: queued", p.queued, s->m.nqueued);
 	SAME("look: running", p.running, s->m.nrunning);
 	SAME("look: dirty", p.dirty, s->m.ndirty);
-	SAME("look: waiting", p.waiting, s->m.nwaiting);
-	SAME("look: discarded", p.discarded, s->m.discarded);
-	SAME("look: left", p.left, s->m.nleft);
+	SAME("look: waiting", p.waiting, model_cut(&s->m) ? 0 : s->m.nwaiting);
+	SAME("look: left", p.left, model_cut(&s->m) ? s->m.nwaiting : 0);
 	SAME("look: dead", p.dead, s->m.ndead);
+	SAME("look: dropped", p.dropped, s->m.ndropped);
 	if (s->m.order == MODEL_FIFO && s->m.nqueued > 0)
 		SAME("look: the head's age", p.oldest_queued.age_ns,
 		     t->now_ns - s->m.keys[s->m.line[0]].added_ns);
@@ -223,22 +224,21 @@ bool op_drain(struct tape *t, struct side *s)
 	}
 	memset(&r, 0x5a, sizeof r);
 	memset(t->shown, 0, sizeof t->shown);
-	options.waiting = b & 8 ? WQ_DRAIN_LEAVE : (enum wq_drain_mode)((b >> 4) % 3);
-	model_shut(&s->m, options.waiting);
-	want = (s->m.patient ? model_finished(&s->m) : model_idle(&s->m)) ? WQ_OK : WQ_ETIMEDOUT;
+	options.mode = b & 8 ? WQ_DRAIN_LEAVE : (enum wq_drain_mode)((b >> 4) % 3);
+	model_shut(&s->m, options.mode);
+	want = model_drain(&s->m);
 	if (b & 8)
 		rc = wq_drain_for(s->q, 0, NULL, &r);
 	else
-		rc = wq_drain_until(s->q, want == WQ_OK ? WQ_NEVER : t->now_ns, &options, &r);
+		rc = wq_drain_until(s->q, want >= 0 ? WQ_NEVER : t->now_ns, &options, &r);
 	SAME("answer", rc, want);
 	SAME("report: queued", r.queued, s->m.nqueued);
 	SAME("report: running", r.running, s->m.nrunning);
 	SAME("report: dirty", r.dirty, s->m.ndirty);
-	SAME("report: waiting", r.waiting, s->m.nwaiting);
-	SAME("report: discarded", r.discarded, s->m.discarded);
-	SAME("report: left", r.left, s->m.nleft);
+	SAME("report: retries", r.retries, s->m.nretries);
+	SAME("report: delayed", r.delayed, s->m.nwaiting - s->m.nretries);
 	SAME("report: dead", r.dead, s->m.ndead);
-	SAME("report: reserved", r.reserved[0], 0);
+	SAME("report: reserved", r.reserved[0] | r.reserved[1], 0);
 	if (!w.ok)
 		return false;
 	SAME("report: keys", w.n, b & 8 ? 0 : model_live(&s->m));

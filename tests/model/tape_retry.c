@@ -71,8 +71,7 @@ static bool dies(struct tape *t, struct side *s, const struct dying *d, const wq
 	SAME("dead letter: an old copy", wq_done(s->q, &h->item), WQ_ESTALE);
 	SAME("dead letter: lost", wq_lost(s->q, item), 0);
 	SAME("dead letter: state", wq_state(s->q, bytes, len), model_state(&s->m, h->key));
-	SAME("dead letter: requeues", wq_failures_item(s->q, item),
-	     model_requeues(&s->m, h->key));
+	SAME("dead letter: requeues", wq_failures_item(s->q, item), model_requeues(&s->m, h->key));
 	if (d->adds && !tape_add(t, s, h->key))
 		return false;
 	model_bury(&s->m, h->key);
@@ -88,10 +87,23 @@ void tape_dead_letter(void *ctx, const wq_item *item)
 	d->held = NULL;
 }
 
-static int64_t some_verdict(struct tape *t)
+/* A delay of a verdict: none, a short one, one that ends, or hardly ever does. */
+static int64_t some_delay(unsigned b)
 {
-	/* around the least time */
-	static const int64_t small[8] = {1, 2, 133, 998, 999, 1000, 1001, 1999};
+	switch (b / 16 % 4) {
+	case 0:
+		return 0;
+	case 1:
+		return b & 0x80 ? WQ_NEVER : -1;
+	case 2:
+		return 1000 * (int64_t)(1 + b);
+	default:
+		return b & 0x80 ? WQ_NEVER - 1 : (int64_t)(1 + b) << 20;
+	}
+}
+
+static wq_verdict some_verdict(struct tape *t)
+{
 	unsigned b = tape_byte(t);
 
 	switch (b % 16) {
@@ -100,19 +112,40 @@ static int64_t some_verdict(struct tape *t)
 	case 1:
 		return WQ_DROP;
 	case 2:
-		return b & 0x80 ? WQ_NEVER : 1000 * (int64_t)(1 + b);
+	case 5:
+		return wq_again_after(some_delay(b));
 	case 3:
 	case 4:
-		return (int64_t)(1 + b / 16) << 20;
-	case 5:
-		return b & 0x80 ? INT64_MIN + 2 : -(int64_t)b;
+		return wq_again_after((int64_t)(1 + b / 16) << 20);
+	case 6:
+	case 8:
+		return wq_retry_after(some_delay(b));
+	case 9:
+		return wq_retry_after((int64_t)(1 + b / 16) << 20);
 	case 7:
 		return b & 0x80 ? WQ_FATAL : WQ_RETRY;
-	case 6:
-		return small[b / 16 % 8];
 	default:
 		return WQ_RETRY;
 	}
+}
+
+/* What is no verdict changes nothing. */
+static bool no_verdict(struct tape *t, struct side *s, const struct held *h, unsigned b)
+{
+	wq_verdict bad[] = {{.kind = WQ_VERDICT_FATAL + 1 + b},
+	                    {.kind = b % 5, .delay_ns = -1},
+	                    {.kind = b % 5, .reserved0 = 1 + b}};
+	wq_verdict v = bad[b % 3];
+	wq_item it = h->item;
+	int settled = 77;
+
+	SAME("settle: no verdict", wq_settle(s->q, &it, v), WQ_EINVAL);
+	SAME("settle_next: no verdict", wq_settle_next_until(s->q, &it, v, WQ_NOWAIT, &settled),
+	     WQ_EINVAL);
+	SAME("settled", settled, 77);
+	SAME("item was written", memcmp(&it, &h->item, sizeof it), 0);
+	SAME("lost", wq_lost(s->q, &h->item), 0);
+	return true;
 }
 
 /* The item is handed to a queue that it does not belong to, or not any more. */
@@ -131,11 +164,11 @@ static bool settle_wrongly(struct tape *t, struct side *s, const struct held *h,
 	return true;
 }
 
-static bool settle_alone(struct tape *t, struct side *s, const struct held *h, int64_t verdict,
+static bool settle_alone(struct tape *t, struct side *s, const struct held *h, wq_verdict verdict,
                          int want)
 {
-	int rc =
-	    verdict == WQ_RETRY ? wq_retry(s->q, &h->item) : wq_settle(s->q, &h->item, verdict);
+	bool plain = verdict.kind == WQ_VERDICT_RETRY && verdict.delay_ns == 0;
+	int rc = plain ? wq_retry(s->q, &h->item) : wq_settle(s->q, &h->item, verdict);
 
 	if (!s->dying.ok)
 		return false;
@@ -143,7 +176,7 @@ static bool settle_alone(struct tape *t, struct side *s, const struct held *h, i
 	return true;
 }
 
-static bool settle_and_get(struct tape *t, struct side *s, const struct held *h, int64_t verdict,
+static bool settle_and_get(struct tape *t, struct side *s, const struct held *h, wq_verdict verdict,
                            int want)
 {
 	wq_item it = h->item;
@@ -183,17 +216,18 @@ bool op_settle(struct tape *t, struct side *s)
 	if (want < 0)
 		return settle_wrongly(t, s, &h, want);
 	b = tape_byte(t);
-	SAME("requeues of the item", wq_failures_item(s->q, &h.item),
-	     model_requeues(&s->m, h.key));
+	SAME("requeues of the item", wq_failures_item(s->q, &h.item), model_requeues(&s->m, h.key));
 	if (b % 16 == 15) {
 		SAME("forget_item", wq_forget_item(s->q, &h.item), WQ_OK);
 		model_forget(&s->m, h.key);
 		return true;
 	}
+	if (b % 16 == 14)
+		return no_verdict(t, s, &h, b / 16);
 	if (!step_aside(t, s, h.key))
 		return false;
 
-	int64_t verdict = some_verdict(t);
+	wq_verdict verdict = some_verdict(t);
 
 	calls = s->dying.calls;
 	want = model_settle(&s->m, h.key, h.hold, verdict);

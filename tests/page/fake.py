@@ -19,7 +19,7 @@ import threading
 import time
 import urllib.parse
 
-COUNTS = ("queued running dirty waiting left remembered adds retries merged refused marked discarded dead stale slow_handlers").split()
+COUNTS = ("queued running dirty waiting left remembered adds retries merged refused marked dropped dead stale slow_handlers").split()
 
 
 def histogram(sum_ns=0, **buckets):

@@ -55,7 +55,7 @@ static wq_verdict handle(void *ctx, const wq_item *it)
 	}
 	take_ms(1 + pick(12));
 	if (strstr(key, "web"))
-		return pick(3) > 0 ? WQ_DONE : (2 + pick(58)) * WQ_SECOND;
+		return pick(3) > 0 ? WQ_DONE : wq_again_after((2 + pick(58)) * WQ_SECOND);
 	return strstr(key, "mail") ? WQ_DONE : WQ_RETRY;
 }
 

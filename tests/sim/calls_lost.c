@@ -38,6 +38,7 @@ static const struct {
      "idle"},
     {"look_ahead", "fd_due", TIMER},
     {"open_all", "fd_due", TIMER},
+    {"cut", "fd_due", TIMER},
     {"wq__watch_hold_end", "fd_signal", "behaviour_fd"},
     {"wq__mem_shutdown", "fd_signal", "behaviour_fd"},
 };

@@ -5,13 +5,13 @@
  *
  *     test_sim_pairs                            all of it, with one preemption
  *     test_sim_pairs --part 1/2                 every second group of calls
- *     test_sim_pairs --state mix --calls drain-drop,shutdown --hold 1
+ *     test_sim_pairs --state mix --calls drain-leave,shutdown --hold 1
  *     ... --schedule aab --trace                one schedule, step by step
  *     test_sim_pairs --list                     states and calls
  *
  * --lanes: of queues with a lane, in which Gets poll before they sleep.
  * --preemptions N explores all schedules with N of them; WQ_LONG=1: two for most
- * pairs. --bug NAME switches a seeded bug on, --failures N goes on until N groups have failed,
+ * pairs, with lanes for every sixteenth. --bug NAME switches a seeded bug on, --failures N goes on until N groups have failed,
  * --expect-failure wants so many to fail.
  */
 #include "pairs.h"
@@ -29,14 +29,25 @@ enum {
 	QUICK_STOPS = 2,
 	QUICK_SHARE = 4,
 	LANES_SHARE = 14,
+	LANES_TWICE = 16,
 	MAX_FAILURES = 20,
 	MAX_RUNS = 200000
 };
 
-/* With lanes, unless there is time, every seventh group runs, from all states.
+/* With lanes each group runs with one length of holds, in turn, and unless there is time, every
+ * fourteenth runs, from all states.
  * QUICK: unless there is time, each group runs with one length of holds, in turn, and of
  * those that do not stop the queue, every fourth runs. */
-enum has { WAITING = 1, HELD = 2, LINE = 4, DUE = 8, POOL = 16, NAMED = 32, QUICK = 64 };
+enum has {
+	WAITING = 1,
+	HELD = 2,
+	LINE = 4,
+	DUE = 8,
+	POOL = 16,
+	NAMED = 32,
+	QUICK = 64,
+	MOVED = 128
+};
 
 /* How a run begins. `early` is a call that waits already. */
 static const struct state {
@@ -47,8 +58,9 @@ static const struct state {
     {"waiting", WAITING, NULL},
     {"mix", WAITING | HELD | LINE, NULL},
     {"due", WAITING | HELD | LINE | DUE, NULL},
+    {"overdue", WAITING | DUE | MOVED | QUICK, NULL},
     {"get-waits", WAITING | HELD | QUICK, "get"},
-    {"drain-waits", HELD | LINE | QUICK, "drain-drop"},
+    {"drain-waits", HELD | LINE | QUICK, "drain-leave"},
     {"patient", WAITING | HELD | QUICK, "drain-wait"},
     {"pool", WAITING | HELD | LINE | POOL | QUICK, NULL},
     {"named", WAITING | HELD | LINE | NAMED | QUICK, NULL},
@@ -100,6 +112,16 @@ static bool may_go(void *arg)
 	return true;
 }
 
+/* Has it, by its return, cut off what waits? No drain is there that waits, or this ends it. */
+static bool cuts(const struct call *c)
+{
+	for (int i = 0; i < run.ncalls; i++) {
+		if (run.call[i].op->flags & WAITS)
+			return c->op->flags & RELEASES;
+	}
+	return c->op->flags & STOPS;
+}
+
 static void make_call(struct call *c)
 {
 	c->task = sim_self();
@@ -114,6 +136,8 @@ static void make_call(struct call *c)
 	c->first = sim_call_first();
 	c->last = sim_call_last();
 	c->returned = true;
+	if (!run.cut && cuts(c))
+		run.cut = c->last;
 	sim_trace("%s -> %lld", c->op->name, (long long)c->rc);
 	pairs_answered(c);
 }
@@ -230,7 +254,9 @@ static void finisher(void *arg)
 	sim_until(at_stage, (void *)3);
 	if (!run.stopped)
 		run.stopped = 2 * sim_section() + 1;
+	sim_call_begin();
 	SIM_CHECK(wq_shutdown(run.q) == WQ_OK);
+	run.cut = run.cut ? run.cut : sim_call_last();
 	end_holds();
 	work_off(false);
 	sim_until(all_returned, NULL);
@@ -238,18 +264,20 @@ static void finisher(void *arg)
 	work_off(false);
 	if (run.pool)
 		SIM_CHECK(wq_pool_free(run.pool) == WQ_OK);
-	SIM_CHECK(wq_drain_until(run.q, sim_now(), NULL, &r) == WQ_OK);
-	pairs_judge_end(&r);
 
+	int drained = wq_drain_until(run.q, sim_now(), NULL, &r);
+
+	SIM_CHECK(drained == (r.retries + r.delayed > 0 ? WQ_LEFT : WQ_OK));
+
+	int left = pairs_judge_end(&r);
 	wq_queue *q = run.q;
 
 	run.q = NULL; /* nobody looks at it any more */
 
 	int rc = wq_free(q);
 
-	if (rc != (int)r.left)
-		sim_fail("wq_free answered %d, but %llu keys were left over", rc,
-		         (unsigned long long)r.left);
+	if (rc != left)
+		sim_fail("wq_free answered %d, but %d keys were left over", rc, left);
 	if (run.registry)
 		SIM_CHECK(wq_registry_free(run.registry) == WQ_OK);
 }
@@ -299,6 +327,10 @@ static void fill(unsigned has)
 		give(WAIT3, 30000);
 		give(NEVER1, WQ_NEVER);
 	}
+	/* It leaves a dead reference, the first that is due. */
+	if (has & MOVED)
+		SIM_CHECK(wq_reschedule(run.q, key_names[WAIT1], strlen(key_names[WAIT1]),
+		                        sim_now() + 40000) == WQ_MOVED);
 	for (int k = LINE1; has & LINE && k <= LINE3; k++)
 		give(k, 0);
 	if (has & DUE)
@@ -388,12 +420,17 @@ static bool stops(void)
 	return false;
 }
 
-/* How many preemptions, unless we were told: two if there is time, where that pays most. */
+/*
+ * How many preemptions, unless we were told: two if there is time, where that pays most; with lanes,
+ * which have many more points to switch at, for a share of the groups.
+ */
 static int preemptions(void)
 {
+	bool pays = group.n == 2 && (stops() || !(group.state->has & QUICK));
+
 	if (opt.preemptions >= 0)
 		return opt.preemptions;
-	return opt.long_run && group.n == 2 && (stops() || !(group.state->has & QUICK)) ? 2 : 1;
+	return opt.long_run && pays && (!sim_lanes || sum.groups % LANES_TWICE == 0) ? 2 : 1;
 }
 
 static void run_group(void)
@@ -410,7 +447,8 @@ static void run_group(void)
 	for (int hold = 1; hold <= HOLDS; hold++) {
 		if (opt.hold && hold != opt.hold)
 			continue;
-		if (quick && !opt.hold && (int)(sum.groups / opt.parts) % HOLDS != hold - 1)
+		if ((quick || (sim_lanes && !opt.calls)) && !opt.hold &&
+		    (int)(sum.groups / opt.parts) % HOLDS != hold - 1)
 			continue;
 		wq__hold_limit = (size_t)hold;
 

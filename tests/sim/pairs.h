@@ -106,11 +106,12 @@ struct pairs {
 	/* The ledger: times of what happened last, two for each section; 0: never. */
 	uint32_t wanted[PAIRS_KEYS]; /* was to be handed out */
 	uint32_t waited[PAIRS_KEYS]; /* a copy waited */
+	uint32_t retry[PAIRS_KEYS];  /* a copy waited for a retry */
 	uint32_t got[PAIRS_KEYS];    /* was handed out */
 	uint32_t gone[PAIRS_KEYS];   /* was cancelled */
 	uint32_t sure[PAIRS_KEYS];   /* of the other three: no earlier than this */
 	uint32_t stopped;            /* the first call that stops began; 0: none has */
-	uint64_t left, discarded;      /* by answers of retries and verdicts */
+	uint32_t cut;                /* the section after which what waits is left over; 0: none */
 	int handlers;                /* under way */
 };
 
@@ -124,6 +125,7 @@ void pairs_added(int key, int64_t rc, uint32_t section);
 void pairs_got(const wq_item *it);
 void pairs_ends(int key); /* a call that ends the hold begins */
 void pairs_hold_ended(int key, int64_t rc, uint32_t section);
+void pairs_retried(int key, int64_t rc, uint32_t section); /* and by a retry */
 void pairs_answered(struct call *c);
 
 /* At each point where no lock is held. */
@@ -132,7 +134,7 @@ void pairs_look(void);
 /* Everybody waits: may they? */
 void pairs_judge_waits(void);
 
-/* The work is over; r is the report of a drain that followed. */
-void pairs_judge_end(const wq_report *r);
+/* The work is over; r is the report of a drain that followed. How many keys are left over. */
+int pairs_judge_end(const wq_report *r);
 
 #endif

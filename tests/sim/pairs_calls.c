@@ -1,6 +1,6 @@
 /* The table of calls, see pairs.h. Every public call on a queue stands in it. */
-#include "pairs.h"
 #include "../support/cancel.h"
+#include "pairs.h"
 
 #include <string.h>
 
@@ -16,16 +16,16 @@ static const int gets_until[] = {WQ_OK, WQ_ESHUTDOWN, WQ_EINTERRUPTED, WQ_ETIMED
 static const int gets_now[] = {WQ_OK, WQ_ESHUTDOWN, WQ_EAGAIN, LAST};
 static const int many[] = {VALUE, WQ_ESHUTDOWN, WQ_EINTERRUPTED, WQ_EAGAIN, WQ_ESTALE, LAST};
 static const int nexts[] = {WQ_OK, WQ_ESHUTDOWN, WQ_EINTERRUPTED, WQ_ESTALE, LAST};
-static const int dones[] = {WQ_OK, WQ_QUEUED, WQ_DELAYED, WQ_ESTALE, LAST};
+static const int dones[] = {WQ_OK, WQ_QUEUED, WQ_DELAYED, WQ_LEFT, WQ_ESTALE, LAST};
 static const int retries[] = {WQ_QUEUED, WQ_DELAYED, WQ_LEFT, WQ_CANCELLED, WQ_ESTALE, LAST};
-static const int settles[] = {WQ_OK, WQ_QUEUED, WQ_DELAYED, WQ_CANCELLED, WQ_ESTALE, LAST};
+static const int settles[] = {WQ_OK, WQ_QUEUED, WQ_DELAYED, WQ_LEFT, WQ_CANCELLED, WQ_ESTALE, LAST};
 static const int held[] = {VALUE, WQ_OK, WQ_ESTALE, LAST};
 static const int found[] = {VALUE, WQ_ENOTFOUND, LAST};
 static const int found_until[] = {VALUE, WQ_ENOTFOUND, WQ_ETIMEDOUT, LAST};
 static const int moves[] = {WQ_MOVED, WQ_ENOTFOUND, WQ_ESHUTDOWN, LAST};
 static const int ok_until[] = {WQ_OK, WQ_ETIMEDOUT, LAST};
-static const int drains[] = {WQ_OK, WQ_EINTERRUPTED, LAST};
-static const int drains_until[] = {WQ_OK, WQ_EINTERRUPTED, WQ_ETIMEDOUT, LAST};
+static const int drains[] = {WQ_OK, WQ_LEFT, WQ_EINTERRUPTED, LAST};
+static const int drains_until[] = {WQ_OK, WQ_LEFT, WQ_EINTERRUPTED, WQ_ETIMEDOUT, LAST};
 static const int frees[] = {VALUE, WQ_EBUSY, LAST};
 static const int pools[] = {WQ_OK, WQ_ESHUTDOWN, LAST};
 
@@ -89,7 +89,10 @@ static int64_t add_remind(struct call *c)
 
 static int64_t add_limited(struct call *c)
 {
-	return added(c, wq_add_limited(run.q, KEY(c)));
+	int rc = wq_add_limited(run.q, KEY(c));
+
+	pairs_retried(c->op->key, rc, sim_call_last());
+	return added(c, rc);
 }
 
 static int64_t reschedule(struct call *c)
@@ -256,23 +259,38 @@ static int64_t retry(struct call *c)
 
 	int rc = wq_retry(run.q, &it);
 
+	pairs_retried(c->op->key, rc, sim_call_last());
 	pairs_hold_ended(c->op->key, rc, sim_call_last());
 	return rc;
 }
 
-static int64_t settle(struct call *c)
+static int64_t settle(struct call *c, wq_verdict verdict)
 {
 	wq_item it = run.item[c->op->key];
 
 	pairs_ends(c->op->key);
 
-	int rc = wq_settle(run.q, &it, c->op->arg);
+	int rc = wq_settle(run.q, &it, verdict);
 
-	/* Once more, but the queue is shut: it is discarded. */
-	if (rc == WQ_OK && c->op->arg >= 1000)
-		run.discarded++;
+	if (verdict.kind == WQ_VERDICT_RETRY)
+		pairs_retried(c->op->key, rc, sim_call_last());
 	pairs_hold_ended(c->op->key, rc, sim_call_last());
 	return rc;
+}
+
+static int64_t settle_again(struct call *c)
+{
+	return settle(c, wq_again_after(c->op->arg));
+}
+
+static int64_t settle_retry(struct call *c)
+{
+	return settle(c, wq_retry_after(c->op->arg));
+}
+
+static int64_t settle_drop(struct call *c)
+{
+	return settle(c, WQ_DROP);
 }
 
 static int64_t settle_next(struct call *c)
@@ -282,8 +300,9 @@ static int64_t settle_next(struct call *c)
 
 	pairs_ends(c->op->key);
 
-	int rc = wq_settle_next_until(run.q, &it, c->op->arg, WQ_NEVER, &settled);
+	int rc = wq_settle_next_until(run.q, &it, WQ_RETRY, WQ_NEVER, &settled);
 
+	pairs_retried(c->op->key, settled, sim_call_first());
 	pairs_hold_ended(c->op->key, settled, sim_call_first());
 	if (rc == WQ_OK)
 		pairs_got(&it);
@@ -331,14 +350,14 @@ static int count_left(void *ctx, const wq_key_info *info)
 	return 0;
 }
 
-static int64_t drain_as(struct call *c, enum wq_drain_mode waiting)
+static int64_t drain_as(struct call *c, enum wq_drain_mode mode)
 {
-	wq_drain_options o = {.mode = waiting};
+	wq_drain_options o = {.mode = mode};
 
 	return wq_drain_until(run.q, c->op->arg, &o, &c->report);
 }
 
-static int64_t drain_drop(struct call *c)
+static int64_t drain_leave(struct call *c)
 {
 	return drain_as(c, WQ_DRAIN_LEAVE);
 }
@@ -496,11 +515,11 @@ enum { SOON = 1005000, BETWEEN = 1015000, LATE = 1100000 };
 const struct op pairs_ops[] = {
     /* name, call, answers, key, argument, kind, flags */
     {"shutdown", stop, ok, 0, 0, PASSES, STOPS | RELEASES},
-    {"drain-drop", drain_drop, drains, 0, NEVER, DRAINS, STOPS},
+    {"drain-leave", drain_leave, drains, 0, NEVER, DRAINS, STOPS},
     {"drain-run", drain_run, drains, 0, NEVER, DRAINS, STOPS},
     {"drain-wait", drain_wait, drains, 0, NEVER, DRAINS, STOPS | WAITS},
     {"drain-list", drain_list, drains, 0, NEVER, DRAINS, STOPS},
-    {"drain-until", drain_drop, drains_until, 0, SOON, DRAINS, STOPS},
+    {"drain-until", drain_leave, drains_until, 0, SOON, DRAINS, STOPS},
     {"drain-wait-until", drain_wait, drains_until, 0, BETWEEN, DRAINS, STOPS | WAITS},
     {"add-new", add, adds, NEW1, 0, PASSES, 0},
     {"add-waiting", add, adds, WAIT1, 0, PASSES, 0},
@@ -543,9 +562,12 @@ const struct op pairs_ops[] = {
     {"requeue-head", requeue, dones, HELD3, WQ_HEAD, PASSES, WANTS_HELD},
     {"retry", retry, retries, HELD1, 0, PASSES, WANTS_HELD},
     {"retry-dirty", retry, retries, HELD2, 0, PASSES, WANTS_HELD},
-    {"settle-again", settle, settles, HELD1, 9000, PASSES, WANTS_HELD},
-    {"settle-drop", settle, settles, HELD3, WQ_DROP, PASSES, WANTS_HELD},
-    {"settle-next", settle_next, nexts, HELD1, WQ_RETRY, GETS, WANTS_HELD},
+    {"retry-waiting", retry, retries, HELD3, 0, PASSES, WANTS_HELD},
+    {"retry-after", settle_retry, retries, HELD1, 6000000, PASSES, WANTS_HELD},
+    {"settle-again", settle_again, settles, HELD1, 9000, PASSES, WANTS_HELD},
+    {"settle-again-now", settle_again, settles, HELD3, 0, PASSES, WANTS_HELD},
+    {"settle-drop", settle_drop, settles, HELD3, 0, PASSES, WANTS_HELD},
+    {"settle-next", settle_next, nexts, HELD1, 0, GETS, WANTS_HELD},
     {"extend", extend, held, HELD1, 0, PASSES, WANTS_HELD},
     {"lost", lost, held, HELD1, 0, PASSES, WANTS_HELD},
     {"wait-idle", wait_idle, ok, 0, NEVER, AWAITS_IDLE, 0},

@@ -6,8 +6,8 @@
  *   everybody waits   each call that waits has something to wait for: a drain
  *                     none if a shutdown began after it
  *   a call answers    only what its header says, given what the others did
- *   in the end        what was accepted was handed out, cancelled, discarded or
- *                     left over, and counted so
+ *   in the end        what was accepted was handed out, cancelled or left over, and
+ *                     is reported so, key by key
  */
 #include "pairs.h"
 
@@ -59,10 +59,20 @@ void pairs_hold_ended(int key, int64_t rc, uint32_t section)
 	}
 	if (rc < 0)
 		sim_fail("a hold of %s was not ended: %s", pairs_key(key), wq_status_name((int)rc));
+	if (rc == WQ_DELAYED && run.cut && sim_call_first() > run.cut)
+		sim_fail("key %s is said to come due, but is left over", pairs_key(key));
+	if (rc == WQ_LEFT && !run.stopped)
+		sim_fail("key %s is left over, but nobody has shut the queue", pairs_key(key));
 	if (rc == WQ_LEFT)
-		run.left++;
+		run.waited[key] = 2 * section;
 	else if (rc == WQ_QUEUED || rc == WQ_DELAYED)
 		pairs_added(key, rc, section);
+}
+
+void pairs_retried(int key, int64_t rc, uint32_t section)
+{
+	if (rc == WQ_LEFT || rc == WQ_DELAYED || rc == WQ_MOVED || rc == WQ_KEPT)
+		run.retry[key] = 2 * section;
 }
 
 /* ---- answers ------------------------------------------------------------------- */
@@ -87,22 +97,38 @@ static bool any(unsigned flags, const struct call *but)
 	return false;
 }
 
+/* Does a call that stops not wait for what waits? */
+static bool any_hurries(void)
+{
+	for (int i = 0; i < run.ncalls; i++) {
+		const struct call *c = &run.call[i];
+
+		if (c->begun && (c->op->flags & (STOPS | WAITS)) == STOPS)
+			return true;
+	}
+	return false;
+}
+
 static void judge_drain(const struct call *c)
 {
 	const wq_report *r = &c->report;
 
 	if (c->rc == WQ_EINTERRUPTED && !any(RELEASES, c) && !run.finishing)
 		sim_fail("%s was interrupted by nobody", c->op->name);
-	if (c->rc != WQ_OK)
+	if (c->rc < 0)
 		return;
 	if (r->queued || r->running || r->dirty)
-		sim_fail("%s answered WQ_OK and reports %llu queued, %llu held, %llu dirty",
-		         c->op->name, (unsigned long long)r->queued, (unsigned long long)r->running,
-		         (unsigned long long)r->dirty);
-	/* Those that never come due are not waited for. */
-	if (r->waiting > (any(WAITS, NULL) ? 2u : 0u))
-		sim_fail("%s answered WQ_OK and reports %llu waiting, %llu discarded", c->op->name,
-		         (unsigned long long)r->waiting, (unsigned long long)r->discarded);
+		sim_fail("%s answered %s and reports %llu queued, %llu held, %llu dirty",
+		         c->op->name, wq_status_name((int)c->rc), (unsigned long long)r->queued,
+		         (unsigned long long)r->running, (unsigned long long)r->dirty);
+	if ((c->rc == WQ_LEFT) != (r->retries + r->delayed > 0))
+		sim_fail("%s answered %s and reports %llu retries, %llu delayed", c->op->name,
+		         wq_status_name((int)c->rc), (unsigned long long)r->retries,
+		         (unsigned long long)r->delayed);
+	/* Nobody cuts it short: two keys may never come due, and one is to come again. */
+	if (!run.finishing && !any_hurries() && (r->retries > 0 || r->delayed > 3))
+		sim_fail("%s has waited, and reports %llu retries, %llu delayed", c->op->name,
+		         (unsigned long long)r->retries, (unsigned long long)r->delayed);
 }
 
 void pairs_answered(struct call *c)
@@ -145,7 +171,7 @@ void pairs_look(void)
 
 	struct wq__memory *m = inside();
 	wq__iter it = wq__table_iter(&m->table, 0);
-	uint32_t ready = 0, running = 0, dirty = 0, waiting = 0, never = 0, gets = 0;
+	uint32_t ready = 0, running = 0, dirty = 0, waiting = 0, never = 0, retrying = 0, gets = 0;
 	uint64_t slot;
 
 	while ((slot = wq__iter_next(&it)) != 0) {
@@ -158,13 +184,16 @@ void pairs_look(void)
 		dirty += (e->bits & WQ_STATE_DIRTY) != 0;
 		waiting += (e->bits & WQ_STATE_WAITING) != 0;
 		never += e->bits & WQ_STATE_WAITING && e->added_ns == WQ_NEVER;
+		retrying += (e->failures_high & WQ__RETRYING) != 0;
+		if (e->failures_high & WQ__RETRYING && !(e->bits & WQ_STATE_WAITING))
+			sim_fail("key %s does not wait, but does so for a retry", e->key);
 	}
 	if (ready != wq__about_ready(m) || running != m->nrunning || dirty != m->ndirty ||
-	    waiting != m->nwaiting || never != m->nnever)
+	    waiting != m->nwaiting || never != m->nnever || retrying != m->nretrying)
 		sim_fail("the counts are wrong: %u/%u queued, %u/%u held, %u/%u dirty, "
-		         "%u/%u waiting, %u/%u never",
+		         "%u/%u waiting, %u/%u never, %u/%u for a retry",
 		         wq__about_ready(m), ready, m->nrunning, running, m->ndirty, dirty,
-		         m->nwaiting, waiting, m->nnever, never);
+		         m->nwaiting, waiting, m->nnever, never, m->nretrying, retrying);
 	for (const struct wq__waiter *g = m->gets; g; g = g->next)
 		gets += g->gate == NULL;
 	if (gets && ready && !m->inflight)
@@ -204,8 +233,9 @@ static const char *needless(const struct call *c)
 {
 	const struct wq__memory *m = inside();
 	uint32_t ready = wq__about_ready(m);
-	bool idle = ready == 0 && m->nrunning == 0 && m->next_due_ns > sim_now();
-	bool over = idle && m->nwaiting == (m->flags & WQ__PATIENT ? m->nnever : 0);
+	int64_t due_until = m->flags & WQ__CUT ? m->cut_ns : sim_now();
+	bool idle = ready == 0 && m->nrunning == 0 && m->next_due_ns > due_until;
+	bool over = idle && (!(m->flags & WQ__PATIENT) || m->nwaiting == m->nnever);
 
 	switch (c->op->kind) {
 	case GETS:
@@ -254,49 +284,80 @@ void pairs_judge_waits(void)
 
 /* ---- in the end ------------------------------------------------------------------ */
 
-/*
- * A copy that waited, and after which its key was neither added, got nor
- * cancelled, was discarded. One after which it was may have been discarded before
- * that, if the queue was being shut by then.
- */
-static void judge_discarded(uint64_t reported)
+/* The last thing of its kind that happened to the key. */
+static bool is_last(int key, uint32_t when)
 {
-	uint64_t least = run.discarded, most = run.discarded;
-
-	for (int k = 0; k < PAIRS_KEYS; k++) {
-		uint32_t waited = run.waited[k];
-
-		least += waited > run.got[k] && waited > run.gone[k] && waited > run.wanted[k];
-		most += waited && (waited > run.sure[k] || run.sure[k] >= run.stopped);
-	}
-	if (reported < least || reported > most)
-		sim_fail("%llu keys were discarded, but it were %llu to %llu",
-		         (unsigned long long)reported, (unsigned long long)least,
-		         (unsigned long long)most);
+	return when > run.got[key] && when > run.gone[key] && when > run.wanted[key];
 }
 
-void pairs_judge_end(const wq_report *r)
+/*
+ * A copy that waited, and after which its key was neither added, got nor cancelled, is left
+ * over; one after which it surely was is not. The same for what it waits for.
+ */
+static int judge_left(int key)
 {
+	const char *name = pairs_key(key);
+	int state = wq_state(run.q, name, strlen(name));
+	bool left = state & WQ_STATE_LEFT, retrying = state & WQ_STATE_RETRYING;
+	uint32_t waited = run.waited[key], retry = run.retry[key];
+
+	if (state & ~(WQ_STATE_LEFT | WQ_STATE_RETRYING))
+		sim_fail("in the end key %s has the state %d", name, state);
+	if (is_last(key, waited) && !left)
+		sim_fail("key %s waited, and is not left over", name);
+	if (left && !(waited > run.sure[key]))
+		sim_fail("key %s is left over, but did not wait", name);
+	if (left && is_last(key, retry) && !retrying)
+		sim_fail("key %s is left over, but not as a retry", name);
+	if (retrying && !(retry > run.sure[key]))
+		sim_fail("key %s is left over as a retry, but did not fail", name);
+	return state;
+}
+
+/* Once a drain is over nothing happens to what it has reported, but for cancels. */
+static void judge_reports(const wq_report *r)
+{
+	uint64_t cancelled = 0;
+
+	for (int k = 0; k < PAIRS_KEYS; k++)
+		cancelled += run.gone[k] > 0;
+	for (int i = 0; i < run.ncalls; i++) {
+		const struct call *c = &run.call[i];
+		const wq_report *was = &c->report;
+
+		if (c->op->kind != DRAINS || !c->returned || c->rc < 0)
+			continue;
+		if (r->retries > was->retries || r->delayed > was->delayed ||
+		    was->retries + was->delayed - r->retries - r->delayed > cancelled)
+			sim_fail("%s reports %llu retries and %llu delayed, but it were %llu and "
+			         "%llu",
+			         c->op->name, (unsigned long long)was->retries,
+			         (unsigned long long)was->delayed, (unsigned long long)r->retries,
+			         (unsigned long long)r->delayed);
+	}
+}
+
+int pairs_judge_end(const wq_report *r)
+{
+	uint64_t left = 0, retries = 0;
 
 	for (int k = 0; k < PAIRS_KEYS; k++) {
+		int state = judge_left(k);
+
+		left += (state & WQ_STATE_LEFT) != 0;
+		retries += (state & WQ_STATE_RETRYING) != 0;
 		if (run.wanted[k] > run.got[k] && run.wanted[k] > run.gone[k])
 			sim_fail("key %s was accepted and never handed out", pairs_key(k));
 	}
-	if (r->queued || r->running || r->dirty || r->waiting)
-		sim_fail("in the end %llu keys are queued, %llu held, %llu wait",
+	if (r->queued || r->running || r->dirty)
+		sim_fail("in the end %llu keys are queued, %llu held, %llu dirty",
 		         (unsigned long long)r->queued, (unsigned long long)r->running,
-		         (unsigned long long)r->waiting);
-	judge_discarded(r->discarded);
-	if (r->left != run.left)
-		sim_fail("%llu keys are left over, but %llu retries said so",
-		         (unsigned long long)r->left, (unsigned long long)run.left);
-	for (int i = 0; i < run.ncalls; i++) {
-		const struct call *c = &run.call[i];
-
-		if (c->op->kind == DRAINS && c->rc == WQ_OK && c->report.waiting == 0 &&
-		    c->report.discarded != r->discarded)
-			sim_fail("%s reports %llu discarded, but it were %llu", c->op->name,
-			         (unsigned long long)c->report.discarded,
-			         (unsigned long long)r->discarded);
-	}
+		         (unsigned long long)r->dirty);
+	/* Each key has at most one copy that waits. */
+	if (r->retries != retries || r->delayed != left - retries)
+		sim_fail("%llu retries and %llu delayed are reported, but it were %llu and %llu",
+		         (unsigned long long)r->retries, (unsigned long long)r->delayed,
+		         (unsigned long long)retries, (unsigned long long)(left - retries));
+	judge_reports(r);
+	return (int)left;
 }

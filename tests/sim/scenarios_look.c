@@ -236,7 +236,7 @@ static void ends(wq_item *items, int n)
 	}
 	for (int i = 0; i < n; i++)
 		SIM_CHECK((sim_chance(2) ? wq_done(meter.q, &items[i])
-		                         : wq_settle(meter.q, &items[i], 500)) >= 0);
+		                         : wq_settle(meter.q, &items[i], WQ_RETRY)) >= 0);
 }
 
 static void timed_worker(void *arg)

@@ -13,7 +13,9 @@ static struct {
 	wq_pool *p;
 	wq_item held;
 	uint64_t copies; /* that waited when all began, and none of them comes due; 0: some do */
+	bool done;       /* the holder does not fail */
 	int handled;
+	int left; /* keys, as a drain has shown them */
 } r;
 
 /* The key with a number, by its bytes. */
@@ -59,32 +61,58 @@ static void holder(void *arg)
 	SIM_CHECK(wq_retry(w.q, &r.held) >= 0);
 }
 
-static uint64_t count_left(void)
+/* Keys with this bit, or with this one and not the other. */
+static uint64_t count(int with, int without)
 {
 	uint64_t n = 0;
 
-	for (int key = 1; key <= 1 + OTHERS; key++)
-		n += wq_state(w.q, KEY(key)) == WQ_STATE_LEFT;
+	for (int key = 1; key <= 1 + OTHERS; key++) {
+		int state = wq_state(w.q, KEY(key));
+
+		SIM_CHECK((state & ~(WQ_STATE_LEFT | WQ_STATE_RETRYING)) == 0);
+		n += (state & with) != 0 && (state & without) == 0;
+	}
 	return n;
 }
 
-static void drain(enum wq_drain_mode waiting)
+static int count_shown(void *ctx, const wq_key_info *info)
 {
-	wq_report report;
-
-	SIM_CHECK(wq_drain_until(w.q, WQ_NEVER, &(wq_drain_options){.mode = waiting}, &report) ==
-	          WQ_OK);
-	SIM_CHECK(report.queued + report.running + report.waiting == 0);
-	if (report.left != count_left())
-		sim_fail("%llu keys are left, %llu reported", (unsigned long long)count_left(),
-		         (unsigned long long)report.left);
-	if (r.copies && report.discarded != r.copies)
-		sim_fail("%llu copies waited, %llu discarded", (unsigned long long)r.copies,
-		         (unsigned long long)report.discarded);
-	SIM_CHECK(wq_pool_free(r.p) == WQ_OK);
+	++*(uint64_t *)ctx;
+	SIM_CHECK(info->state & WQ_STATE_LEFT);
+	return 0;
 }
 
-static void dropper(void *arg)
+static void drain(enum wq_drain_mode mode)
+{
+	uint64_t shown = 0, retries, delayed;
+	wq_drain_options o = {.mode = mode, .left = count_shown, .ctx = &shown};
+	wq_report report;
+	int rc = wq_drain_until(w.q, WQ_NEVER, &o, &report);
+
+	SIM_CHECK(report.queued + report.running + report.dirty == 0);
+	SIM_CHECK(rc == (report.retries + report.delayed > 0 ? WQ_LEFT : WQ_OK));
+	SIM_CHECK(shown == count(WQ_STATE_LEFT, 0));
+	retries = count(WQ_STATE_RETRYING, 0);
+	delayed = count(WQ_STATE_LEFT, WQ_STATE_RETRYING);
+	if (report.retries != retries)
+		sim_fail("%llu keys wait for a retry, %llu reported", (unsigned long long)retries,
+		         (unsigned long long)report.retries);
+	/* A key with a retry may have a reminder beside it. */
+	if (report.delayed != delayed &&
+	    !(wq_state(w.q, KEY(1)) & WQ_STATE_RETRYING && report.delayed == delayed + 1))
+		sim_fail("%llu keys are delayed, %llu reported", (unsigned long long)delayed,
+		         (unsigned long long)report.delayed);
+	/* Everything has run; who is left has failed. */
+	SIM_CHECK(mode != WQ_DRAIN_RUN || report.delayed == 0);
+	if (r.copies && (report.retries != !r.done || report.delayed != r.copies - !r.done))
+		sim_fail("%llu copies waited, %d for a retry; reported were %llu and %llu",
+		         (unsigned long long)r.copies, !r.done, (unsigned long long)report.delayed,
+		         (unsigned long long)report.retries);
+	SIM_CHECK(wq_pool_free(r.p) == WQ_OK);
+	r.left = (int)shown;
+}
+
+static void leaver(void *arg)
 {
 	(void)arg;
 	drain(WQ_DRAIN_LEAVE);
@@ -96,16 +124,29 @@ static void runner(void *arg)
 	drain(WQ_DRAIN_RUN);
 }
 
-/* The held key waits as well. Its copy is discarded by the drain or with the end of the hold. */
-static void setup_discarded(void)
+/* The end of the hold says whether the copy will come due. */
+static void ender(void *arg)
+{
+	(void)arg;
+	sim_yield();
+
+	int shut = wq_shutting_down(w.q);
+	int rc = r.done ? wq_done(w.q, &r.held) : wq_retry(w.q, &r.held);
+
+	SIM_CHECK(rc == WQ_LEFT || (rc == WQ_DELAYED && !shut));
+}
+
+/* The held key waits as well, and its retry merges with that copy, before the drain or after. */
+static void setup_waiting(void)
 {
 	begin();
 	sim_quiet_begin();
 	SIM_CHECK(wq_add_after(w.q, KEY(1), FAR_NS) == WQ_DELAYED);
 	sim_quiet_end();
 	r.copies = OTHERS + 1;
-	sim_spawn("holder", holder, NULL);
-	sim_spawn("drainer", dropper, NULL);
+	r.done = sim_chance(2);
+	sim_spawn("holder", ender, NULL);
+	sim_spawn("drainer", leaver, NULL);
 }
 
 /* To a time that has passed: it is due at once. */
@@ -116,7 +157,7 @@ static void rescheduler(void *arg)
 	wq_reschedule(w.q, KEY(1), 1);
 }
 
-/* It has a reminder, which may come due after the key was given up: then it is not left. */
+/* It has a reminder, which may come due after the key was left over: then it comes back. */
 static void setup_left(void)
 {
 	wq_add_options remind = {.after_ns = FAR_NS + OTHERS, .policy = WQ_REMIND};
@@ -127,7 +168,7 @@ static void setup_left(void)
 	sim_quiet_end();
 	sim_spawn("holder", holder, NULL);
 	sim_spawn("rescheduler", rescheduler, NULL);
-	sim_spawn("drainer", sim_chance(2) ? runner : dropper, NULL);
+	sim_spawn("drainer", sim_chance(2) ? runner : leaver, NULL);
 }
 
 /* The queue was drained before it was shut down, whoever notices that first. */
@@ -146,6 +187,7 @@ static void plain_drainer(void *arg)
 
 static void setup_ended(void)
 {
+	memset(&r, 0, sizeof r);
 	world_open(NULL);
 	sim_quiet_begin();
 	SIM_CHECK(wq_add(w.q, KEY(1)) == WQ_QUEUED);
@@ -157,13 +199,14 @@ static void setup_ended(void)
 
 static void finish(void)
 {
-	SIM_CHECK(wq_free(w.q) >= 0);
+	SIM_CHECK(wq_free(w.q) == r.left);
 	w.q = NULL;
 }
 
 const struct scenario scenarios_report[] = {
-    {"report-discarded", "each copy that waits is discarded once", 10, setup_discarded, finish, NULL},
-    {"report-left", "a key that comes back is not left over", 10, setup_left, finish, NULL},
+    {"report-waiting", "each copy that waits is reported once", 10, setup_waiting, finish, NULL},
+    {"report-left", "keys that fail, and a copy that comes due meanwhile", 10, setup_left, finish,
+     NULL},
     {"report-ended", "a shutdown does not interrupt a drain that has ended", 5, setup_ended, finish,
      NULL},
     {0},

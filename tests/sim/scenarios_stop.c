@@ -240,21 +240,21 @@ static void setup_drain_lists(void)
 }
 
 /*
- * Keys wait, one is held, and each hold of the lock drops or queues a few. A drain and a
- * shutdown meet at every point of that. The calls are the library's own: the history knows
- * nothing of keys that wait.
+ * Keys wait, one is held, and each hold of the lock queues a few, if they are to run. A drain
+ * and a shutdown meet at every point of that. The calls are the library's own: the history
+ * knows nothing of keys that wait.
  */
 static void closing_drainer(void *arg)
 {
-	static const enum wq_drain_mode ways[] = {WQ_DRAIN_LEAVE, WQ_DRAIN_RUN, WQ_DRAIN_WAIT};
-	wq_drain_options o = {.mode = ways[sim_random(3)]};
+	wq_drain_options o = {.mode = (enum wq_drain_mode)sim_random(3)};
 	wq_report r;
-	int rc = wq_drain_until(w.q, WQ_NEVER, &o, &r);
 
 	(void)arg;
-	SIM_CHECK(rc == WQ_EINTERRUPTED || rc == WQ_OK);
-	SIM_CHECK(rc != WQ_OK || r.queued + r.running + r.waiting == 0);
-	SIM_CHECK(r.queued + r.waiting + r.discarded == 4);
+	w.a = o.mode == WQ_DRAIN_RUN ? 4 : 0;
+	/* Nobody ends the hold. */
+	SIM_CHECK(wq_drain_until(w.q, WQ_NEVER, &o, &r) == WQ_EINTERRUPTED);
+	SIM_CHECK(r.running == 1 && r.retries == 0);
+	SIM_CHECK(r.queued == (uint64_t)w.a && r.delayed == 4 - (uint64_t)w.a);
 }
 
 /* A drain has begun. */
@@ -314,25 +314,36 @@ static void setup_closing(void)
 static void finish_closing(void)
 {
 	wq_item it;
+	wq_report r;
+	int taken = 0;
 
 	wq__hold_limit = 0;
 	SIM_CHECK(wq_done(w.q, &last_item) == WQ_OK);
-	while (wq_try_get(w.q, &it) == WQ_OK)
+	for (; wq_try_get(w.q, &it) == WQ_OK; taken++)
 		SIM_CHECK(wq_done(w.q, &it) == WQ_OK);
-	SIM_CHECK(wq_drain_until(w.q, 0, NULL, NULL) == WQ_OK);
+	SIM_CHECK(taken == w.a);
+	SIM_CHECK(wq_drain_until(w.q, 0, NULL, &r) == (taken == 4 ? WQ_OK : WQ_LEFT));
+	SIM_CHECK(r.delayed == 4 - (uint64_t)taken);
+	SIM_CHECK(wq_free(w.q) == 4 - taken);
+	w.q = NULL;
 }
 
 /*
- * Nothing is held: a drain returns by itself, or because of the shutdown, and nothing is
- * left to drop, whoever else is at it.
+ * Nothing is held, and the first that is due is a dead reference: one hold of the lock may be
+ * spent on it, and nothing is in line or held after that. A drain returns when all that is to
+ * run has run, or because of the shutdown, whoever else is at it.
  */
 static void beside_drainer(void *arg)
 {
 	wq_report r;
-	int rc = wq_drain_until(w.q, WQ_NEVER, NULL, &r);
+	int rc = wq_drain_until(w.q, WQ_NEVER, &(wq_drain_options){.mode = WQ_DRAIN_RUN}, &r);
 
-	SIM_CHECK(rc == WQ_OK || (arg && rc == WQ_EINTERRUPTED));
-	SIM_CHECK(r.waiting == 0 && r.discarded == 4);
+	SIM_CHECK(rc == WQ_OK || rc == WQ_LEFT || (arg && rc == WQ_EINTERRUPTED));
+	SIM_CHECK((rc == WQ_LEFT) == (rc >= 0 && r.delayed > 0));
+	SIM_CHECK(rc < 0 || r.queued + r.running == 0);
+	/* The shutdown comes first and leaves all over, or all run. */
+	SIM_CHECK(r.retries == 0 && (r.delayed == 0 || (arg && r.delayed == 4)));
+	SIM_CHECK(rc < 0 || r.delayed + (uint64_t)w.a == 4);
 }
 
 static void beside_shutdown(void *arg)
@@ -341,21 +352,41 @@ static void beside_shutdown(void *arg)
 	SIM_CHECK(wq_shutdown(w.q) == WQ_OK);
 }
 
+static void beside_worker(void *arg)
+{
+	wq_item it;
+
+	(void)arg;
+	while (wq_get(w.q, &it) == WQ_OK) {
+		w.a++;
+		sim_yield();
+		SIM_CHECK(wq_done(w.q, &it) == WQ_OK);
+	}
+}
+
 static void setup_beside(void)
 {
+	const int first = 0;
+
 	closing_keys();
+	wq__hold_limit = 1;
 	sim_quiet_begin();
 	SIM_CHECK(wq_done(w.q, &last_item) == WQ_OK);
+	SIM_CHECK(wq_reschedule(w.q, &first, sizeof first, sim_now() + 2 * WQ_SECOND) == WQ_MOVED);
 	sim_quiet_end();
 	bool shuts = sim_chance(2);
 
 	sim_spawn("drainer", beside_drainer, shuts ? &last_item : NULL);
 	sim_spawn("other", shuts ? beside_shutdown : beside_drainer, NULL);
+	sim_spawn("worker", beside_worker, NULL);
 }
 
 static void finish_beside(void)
 {
 	wq__hold_limit = 0;
+	SIM_CHECK(w.a == 4 || w.a == 0);
+	SIM_CHECK(wq_free(w.q) == 4 - w.a);
+	w.q = NULL;
 }
 
 /* ---- free ---------------------------------------------------------------------------- */
@@ -406,7 +437,7 @@ const struct scenario scenarios_stop[] = {
     {"drain-lists", "a drain lists what it leaves", 20, setup_drain_lists, NULL, NULL},
     {"closing", "a shutdown meets a drain that deals with what waits", 30, setup_closing,
      finish_closing, NULL},
-    {"closing-beside", "two that drop what waits", 20, setup_beside, finish_beside, NULL},
+    {"closing-beside", "two that line up what waits", 20, setup_beside, finish_beside, NULL},
     {"free", "a queue is freed while threads leave it", 20, setup_free, NULL, NULL},
     {0},
 };

@@ -84,8 +84,8 @@ void stress_init(struct stress *st, int argc, char **argv, bool (*word)(const ch
 
 	*st = (struct stress){.seed = (uint64_t)time(NULL), .scale = SLOWER};
 	if (is_long && strcmp(is_long, "1") == 0) {
-		st->scale *= 10;
-		limit *= 10;
+		st->scale *= 4;
+		limit *= 4;
 	}
 	for (int i = 1; ok && i < argc; i++) {
 		if (strcmp(argv[i], "--one-cpu") == 0)

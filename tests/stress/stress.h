@@ -26,7 +26,7 @@ struct stress {
 /*
  * Arguments that all of them know: --seed N, --scale X, --spin
  * never|adaptive|fixed, --one-cpu (exits with 77 where that is refused), and
- * words, which are given to word() (NULL: there are none). WQ_LONG=1 is ten
+ * words, which are given to word() (NULL: there are none). WQ_LONG=1 is four
  * times the operations; sanitizers get fewer. Prints the seed.
  */
 void stress_init(struct stress *st, int argc, char **argv, bool (*word)(const char *));

@@ -8,8 +8,8 @@
  *     test_stress_seen [--spin ...] [--one-cpu] [--seed N] [--scale X]
  */
 #define _POSIX_C_SOURCE 200809L
-#include "stress.h"
 #include "../support/cancel.h"
+#include "stress.h"
 
 #include <sched.h>
 #include <stdio.h>

@@ -2,6 +2,10 @@
 #ifndef TESTS_SUPPORT_CANCEL_H
 #define TESTS_SUPPORT_CANCEL_H
 
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* as in support.h, whichever of both comes first */
+#endif
+
 #include <wq/queue.h>
 
 static inline int cancel_key(wq_queue *q, const void *key, size_t len)

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { RANDOM_RUNS = 30000, QUICK_RUNS = 60000, LONG_RUNS = 2000000 };
+enum { RANDOM_RUNS = 30000, QUICK_RUNS = 60000, LONG_RUNS = 500000 };
 
 static const char *const models[] = {"tso", "pso"};
 static const char *const kernels[] = {"barriers", "none", "refused"};

@@ -40,7 +40,7 @@ static void compares_all_bytes_and_no_more(void **state)
 
 		for (size_t i = 0; i < len; i++)
 			key[i] = (char)rng_next(&rng);
-		wq__entry_init(e, 1, key, len);
+		wq__entry_init(e, 1, key, len, 0);
 		assert_int_equal(wq__entry_len(e), len);
 		assert_true(wq__entry_is(e, key, len));
 		for (size_t i = 0; i < len; i++)

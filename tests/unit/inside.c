@@ -182,8 +182,7 @@ static void done_many_is_inside(void **state)
 			victim_open();
 			hold(bulks[i].held, bulks[i].stale);
 			victim_arm();
-			IS(wq_done_many(victim.q, items, n,
-			                told ? outcomes : NULL),
+			IS(wq_done_many(victim.q, items, n, told ? outcomes : NULL),
 			   (int64_t)bulks[i].held);
 			victim_fell(bulks[i].busy, 0);
 		}
@@ -389,7 +388,7 @@ static void a_walk_sees_keys_of_one_hash_once(void **state)
 
 /* ---- a burst that takes several holds ------------------------------------ */
 
-enum { BURST = 3500 };
+enum { BURST = 3500, A_HOLD = 1000 /* keys that one hold of the lock moves */ };
 
 static struct fixture f;
 static wq_item held;
@@ -462,30 +461,43 @@ static void an_add_amid_a_burst_sees_a_shutdown(void **state)
 
 static void come_due(void)
 {
+	wq_manual_clock_advance(f.mc, BURST);
+}
+
+static void work_off(int n)
+{
 	wq_item it;
 
-	wq_manual_clock_advance(f.mc, BURST);
-	answers[0] = wq_try_get(f.q, &it);
+	while (n-- > 0) {
+		IS(wq_try_get(f.q, &it), WQ_OK);
+		IS(wq_done(f.q, &it), WQ_OK);
+	}
 }
 
 /*
- * What was not due when a shutdown began is discarded, however long that takes. In line it
+ * What was not due when a shutdown began is left over, however long that takes. In line it
  * might stand for ever: the workers have been told that nothing comes any more.
  */
-static void a_burst_amid_a_shutdown_is_dropped(void **state)
+static void a_key_that_comes_due_amid_a_shutdown_is_left(void **state)
 {
+	const uint32_t last = BURST - 1;
 	wq_report r;
 
 	(void)state;
 	burst_open(NULL);
 	IS(wq_done(f.q, &held), WQ_OK);
+	wq_manual_clock_advance(f.mc, BURST - 1);
 	meanwhile_is(come_due);
 	IS(wq_shutdown(f.q), WQ_OK);
-	IS(answers[0], WQ_ESHUTDOWN);
-	IS(wq_drain_until(f.q, 0, NULL, &r), WQ_OK);
-	IS((int64_t)r.discarded, BURST);
+	IS(wq_len(f.q), BURST - 1);
+	IS(wq_state(f.q, &last, sizeof last), WQ_STATE_LEFT);
+	work_off(BURST - 1);
+	IS(wq_try_get(f.q, &held), WQ_ESHUTDOWN);
+	IS(wq_drain_until(f.q, 0, NULL, &r), WQ_LEFT);
+	IS((int64_t)r.delayed, 1);
+	IS((int64_t)r.retries, 0);
 	IS(wq_wait_idle_until(f.q, 0), WQ_OK);
-	burst_close(0);
+	burst_close(1);
 }
 
 /* Some keys come due, and a worker does what it finds. */
@@ -514,58 +526,103 @@ static void a_drain_runs_all_that_waits(void **state)
 }
 
 /* [DRAIN] A shutdown releases every drain that has begun, however far it has come. */
-static void a_drain_that_drops_is_released(void **state)
+static void a_drain_that_lines_up_is_released(void **state)
 {
-	static const enum wq_drain_mode ways[] = {WQ_DRAIN_LEAVE, WQ_DRAIN_RUN, WQ_DRAIN_WAIT};
+	static const enum wq_drain_mode modes[] = {WQ_DRAIN_LEAVE, WQ_DRAIN_RUN, WQ_DRAIN_WAIT};
 
 	(void)state;
-	for (size_t i = 0; i < sizeof ways / sizeof ways[0]; i++) {
-		wq_drain_options o = {.mode = ways[i]};
+	for (size_t i = 0; i < LENGTH(modes); i++) {
+		wq_drain_options o = {.mode = modes[i]};
+		int64_t left = modes[i] == WQ_DRAIN_RUN ? 0 : 1;
 		wq_report r;
 
 		burst_open(NULL);
-		/* One that waits for what waits lets go of the lock for what is due. */
-		if (ways[i] == WQ_DRAIN_WAIT)
+		/* One that does not run all lets go of the lock for what is due. */
+		if (modes[i] != WQ_DRAIN_RUN)
 			wq_manual_clock_advance(f.mc, BURST - 1);
 		meanwhile_is(shut);
 		IS(wq_drain_until(f.q, WQ_NEVER, &o, &r), WQ_EINTERRUPTED);
 		IS(answers[0], WQ_OK);
 		IS((int64_t)r.running, 1);
-		IS((int64_t)r.waiting, 0);
-		IS((int64_t)(r.queued + r.discarded), BURST);
+		IS((int64_t)r.queued, BURST - left);
+		IS((int64_t)r.delayed, left);
+		IS((int64_t)r.retries, 0);
 		IS(wq_done(f.q, &held), WQ_OK);
-		burst_close((int)r.queued);
+		burst_close(BURST);
 	}
 }
 
 static wq_report reported;
 
-static void drain_beside(void)
+/* What is in line by now is taken; nothing is in line or held, but more is due. */
+static void work_and_drain(void)
 {
+	work_off(A_HOLD);
 	answers[0] = wq_drain_until(f.q, 0, NULL, &reported);
 }
 
-/* [DRAIN] WQ_OK: nothing is left, not even what another thread is about to drop. */
-static void a_drain_beside_a_shutdown_leaves_nothing(void **state)
+/* [DRAIN] A drain is not over while another thread lines up what is due. */
+static void a_drain_beside_a_shutdown_sees_what_is_due(void **state)
 {
 	(void)state;
 	for (int call = 0; call < 2; call++) {
 		burst_open(NULL);
 		IS(wq_done(f.q, &held), WQ_OK);
-		meanwhile_is(drain_beside);
-		IS(call ? wq_drain_until(f.q, 0, NULL, NULL) : wq_shutdown(f.q), WQ_OK);
-		IS(answers[0], WQ_OK);
-		IS((int64_t)reported.waiting, 0);
-		IS((int64_t)reported.discarded, BURST);
-		burst_close(0);
+		wq_manual_clock_advance(f.mc, BURST - 1);
+		meanwhile_is(work_and_drain);
+		if (call)
+			IS(wq_drain_until(f.q, 0, NULL, NULL), WQ_ETIMEDOUT);
+		else
+			IS(wq_shutdown(f.q), WQ_OK);
+		IS(answers[0], WQ_ETIMEDOUT);
+		IS((int64_t)reported.queued, BURST - 1 - A_HOLD);
+		IS((int64_t)reported.delayed, 1);
+		work_off(BURST - 1 - A_HOLD);
+		IS(wq_drain_until(f.q, 0, NULL, NULL), WQ_LEFT);
+		burst_close(1);
 	}
+}
+
+/* A cancel takes back what was left over: the next drain says that nothing is. */
+static void cancel_all(void)
+{
+	for (uint32_t i = 0; i < BURST; i++)
+		IS(wq_cancel(f.q, &i, sizeof i, NULL), WQ_CANCELLED);
+	answers[0] = wq_drain_until(f.q, 0, NULL, &reported);
+}
+
+static int count_shown(void *ctx, const wq_key_info *info)
+{
+	(void)info;
+	++*(int *)ctx;
+	return 0;
+}
+
+/* [DRAIN] The answer is that of the report, though the list that follows is shorter. */
+static void a_drain_says_what_it_has_reported(void **state)
+{
+	int n = 0;
+	wq_drain_options o = {.left = count_shown, .ctx = &n};
+	wq_report r;
+
+	(void)state;
+	burst_open(NULL);
+	IS(wq_done(f.q, &held), WQ_OK);
+	meanwhile_is(cancel_all);
+	IS(wq_drain_until(f.q, 0, &o, &r), WQ_LEFT);
+	IS((int64_t)r.delayed, BURST);
+	IS(answers[0], WQ_OK);
+	IS((int64_t)(reported.delayed + reported.retries + reported.queued), 0);
+	assert_true(n <= 256); /* those of the first hold of the lock */
+	burst_close(0);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(a_drain_that_drops_is_released),
-	    cmocka_unit_test(a_drain_beside_a_shutdown_leaves_nothing),
+	    cmocka_unit_test(a_drain_that_lines_up_is_released),
+	    cmocka_unit_test(a_drain_beside_a_shutdown_sees_what_is_due),
+	    cmocka_unit_test(a_drain_says_what_it_has_reported),
 	    cmocka_unit_test(done_many_is_inside),
 	    cmocka_unit_test(next_many_is_inside),
 	    cmocka_unit_test(get_many_is_inside),
@@ -575,7 +632,7 @@ int main(void)
 	    cmocka_unit_test(a_walk_sees_keys_of_one_hash_once),
 	    cmocka_unit_test(an_item_is_handed_back_once_amid_a_burst),
 	    cmocka_unit_test(an_add_amid_a_burst_sees_a_shutdown),
-	    cmocka_unit_test(a_burst_amid_a_shutdown_is_dropped),
+	    cmocka_unit_test(a_key_that_comes_due_amid_a_shutdown_is_left),
 	    cmocka_unit_test(a_drain_runs_all_that_waits),
 	};
 

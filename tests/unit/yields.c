@@ -9,6 +9,7 @@
  * be given, and is taken and released in the place of the one who waits.
  */
 #include "../support/support.h"
+
 #include "../support/cancel.h"
 
 #include "queue/memory.h"
@@ -135,21 +136,28 @@ static void all_due(void)
 	wq_manual_clock_advance(f.mc, MANY + 1);
 }
 
-static void close_it(void)
+/* So many keys are left over. */
+static void close_with(int left)
 {
 	wq_item it;
 
 	IS(wq_shutdown(f.q), WQ_OK);
 	while (wq_try_get(f.q, &it) == WQ_OK)
 		wq_done(f.q, &it);
-	fixture_close(&f, 0);
+	fixture_close(&f, left);
+}
+
+static void close_it(void)
+{
+	close_with(0);
 }
 
 /* ---- what comes due ----------------------------------------------------------- */
 
 enum { HOLDS = MANY / 1000 };
 
-#define AMID_A_BURST(name, answer, call)                                                           \
+#define AMID_A_BURST(name, answer, call) AMID_A_BURST_LEFT(name, answer, call, 0)
+#define AMID_A_BURST_LEFT(name, answer, call, left)                                                \
 	static void name(void **state)                                                             \
 	{                                                                                          \
 		(void)state;                                                                       \
@@ -158,7 +166,7 @@ enum { HOLDS = MANY / 1000 };
 		watch();                                                                           \
 		IS(call, answer);                                                                  \
 		was_given(HOLDS);                                                                  \
-		close_it();                                                                        \
+		close_with(left);                                                                  \
 	}
 
 AMID_A_BURST(len_yields, MANY, wq_len(f.q))
@@ -166,40 +174,41 @@ AMID_A_BURST(state_yields, WQ_STATE_QUEUED, wq_state(f.q, &numbers[0], sizeof nu
 AMID_A_BURST(snapshot_yields, WQ_OK, wq_snapshot_take(f.q, &(wq_snapshot){0}))
 AMID_A_BURST(cancel_yields, WQ_STATE_QUEUED, cancel_key(f.q, &numbers[0], sizeof numbers[0]))
 AMID_A_BURST(reschedule_yields, WQ_ENOTFOUND, wq_reschedule(f.q, "none", 4, START_NS))
-AMID_A_BURST(add_after_yields, WQ_DELAYED, wq_add_after(f.q, "key", 3, WQ_SECOND))
+AMID_A_BURST_LEFT(add_after_yields, WQ_DELAYED, wq_add_after(f.q, "key", 3, WQ_SECOND), 1)
 AMID_A_BURST(wait_idle_yields, WQ_ETIMEDOUT, wq_wait_idle_until(f.q, 0))
 AMID_A_BURST(shutdown_promotes_and_yields, WQ_OK, wq_shutdown(f.q))
 
-/* ---- what is discarded or run ---------------------------------------------------- */
-
-#define WITH_WAITING(name, answer, call)                                                           \
-	static void name(void **state)                                                             \
-	{                                                                                          \
-		(void)state;                                                                       \
-		open_with(MANY);                                                                   \
-		watch();                                                                           \
-		IS(call, answer);                                                                  \
-		was_given(HOLDS);                                                                  \
-		close_it();                                                                        \
-	}
+/* ---- what is run or left over -------------------------------------------------- */
 
 static const wq_drain_options run = {.mode = WQ_DRAIN_RUN};
 
-WITH_WAITING(shutdown_yields, WQ_OK, wq_shutdown(f.q))
-WITH_WAITING(drain_yields, WQ_OK, wq_drain_until(f.q, 0, NULL, NULL))
-WITH_WAITING(drain_that_runs_yields, WQ_ETIMEDOUT, wq_drain_until(f.q, 0, &run, NULL))
-
-/* Those without a time are looked for among all keys. */
-static void shutdown_drops_never_and_yields(void **state)
+static void drain_that_runs_yields(void **state)
 {
 	(void)state;
-	open_with(0);
-	for (int i = 0; i < MANY; i++)
-		IS(wq_add_at(f.q, &numbers[i], sizeof numbers[i], WQ_NEVER), WQ_DELAYED);
+	open_with(MANY);
 	watch();
-	IS(wq_shutdown(f.q), WQ_OK);
+	IS(wq_drain_until(f.q, 0, &run, NULL), WQ_ETIMEDOUT);
 	was_given(HOLDS);
 	close_it();
+}
+
+/* What waits is left where it is, however much that is. */
+static void one_hold_leaves_all_over(void **state)
+{
+	(void)state;
+	for (int call = 0; call < 4; call++) {
+		bool never = call & 1, drains = call & 2;
+
+		open_with(never ? 0 : MANY);
+		for (int i = 0; never && i < MANY; i++)
+			IS(wq_add_at(f.q, &numbers[i], sizeof numbers[i], WQ_NEVER), WQ_DELAYED);
+		watch();
+		IS(drains ? wq_drain_until(f.q, 0, NULL, NULL) : wq_shutdown(f.q),
+		   drains ? WQ_LEFT : WQ_OK);
+		IS(given[FRONT] + given[BACK], 0);
+		were_given(0, 0, nlocks);
+		close_with(MANY);
+	}
 }
 
 /* ---- many keys ---------------------------------------------------------------- */
@@ -211,6 +220,20 @@ static int count_key(void *ctx, const wq_key_info *info)
 	(void)info;
 	++*(int *)ctx;
 	return 0;
+}
+
+static void drain_that_lists_yields(void **state)
+{
+	int n = 0;
+
+	(void)state;
+	open_with(MANY);
+	watch();
+	IS(wq_drain_until(f.q, 0, &(wq_drain_options){.left = count_key, .ctx = &n}, NULL),
+	   WQ_LEFT);
+	IS(n, MANY);
+	was_given(BATCHES);
+	close_with(MANY);
 }
 
 /*
@@ -273,10 +296,9 @@ int main(void)
 	    cmocka_unit_test(add_after_yields),
 	    cmocka_unit_test(wait_idle_yields),
 	    cmocka_unit_test(shutdown_promotes_and_yields),
-	    cmocka_unit_test(shutdown_yields),
-	    cmocka_unit_test(drain_yields),
 	    cmocka_unit_test(drain_that_runs_yields),
-	    cmocka_unit_test(shutdown_drops_never_and_yields),
+	    cmocka_unit_test(one_hold_leaves_all_over),
+	    cmocka_unit_test(drain_that_lists_yields),
 	    cmocka_unit_test(calls_on_many_keys_yield),
 	    cmocka_unit_test(calls_on_the_lane_yield),
 	};

@@ -21,10 +21,14 @@ int main(void)
 		return 3;
 	if (wq_get(q, &it) != WQ_OK || it.len != 1 || memcmp(it.key, "a", 2) != 0)
 		return 4;
-	if (wq_done(q, &it) != WQ_OK || wq_shutdown(q) != WQ_OK)
+	if (wq_settle(q, &it, wq_again_after(0)) != WQ_QUEUED || wq_get(q, &it) != WQ_OK)
 		return 5;
-	if (wq_free(q) != 0)
+	if (wq_settle(q, &it, WQ_DONE) != WQ_OK || wq_shutdown(q) != WQ_OK)
 		return 6;
+	if (wq_free(q) != 0)
+		return 7;
+	if (wq_new(NULL, NULL) != WQ_EINVAL || strcmp(wq_last_error(), "out is NULL") != 0)
+		return 8;
 	printf("%s\n", wq_version_string());
 	return 0;
 }

@@ -1,5 +1,6 @@
 /* A program that uses the second library as well. */
 #include <stdio.h>
+#include <string.h>
 #include <wq/http.h>
 
 int main(void)
@@ -13,6 +14,9 @@ int main(void)
 		return 2;
 	if (wq_http_port(h) <= 0 || wq_http_stop(h) != WQ_OK || wq_registry_free(r) != WQ_OK)
 		return 3;
+	/* Both libraries have one place for the text. */
+	if (wq_http_start(NULL, NULL) != WQ_EINVAL || strcmp(wq_last_error(), "out is NULL") != 0)
+		return 4;
 	printf("%s\n", wq_version_string());
 	return 0;
 }

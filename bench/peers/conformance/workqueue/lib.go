@@ -138,8 +138,10 @@ func (l *lib) done(id uint64) {
 
 func (l *lib) len() int { return int(must("len", int64(C.wq_len(l.q)))) }
 
+// What a shutdown has left over never comes back: nobody asks for it any more.
 func (l *lib) knows(id uint64) bool {
-	return must("state", int64(C.wq_state(l.q, unsafe.Pointer(&id), keyLen))) != 0
+	state := must("state", int64(C.wq_state(l.q, unsafe.Pointer(&id), keyLen)))
+	return state&^(C.WQ_STATE_LEFT|C.WQ_STATE_RETRYING) != 0
 }
 
 func (l *lib) forget(id uint64) {
@@ -173,7 +175,7 @@ func (l *lib) clockChanged() {
 func (l *lib) running() (sum, longest time.Duration) {
 	var s C.wq_snapshot
 
-	must("look", int64(C.wq_snapshot_take(l.q, &s)))
+	must("snapshot", int64(C.wq_snapshot_take(l.q, &s)))
 	return time.Duration(s.unfinished_ns), max(0, time.Duration(s.longest_running.age_ns))
 }
 
