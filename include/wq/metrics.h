@@ -141,8 +141,8 @@ WQ_API int wq_metrics_write(wq_registry *r, enum wq_metrics_format format, wq_wr
 
 /*
  * The metrics that a provider receives. A provider connects a queue (wq_options.provider) to
- * another metrics library, as client-go's MetricsProvider. Its functions run under the queue's lock: they
- * may not block or call the queue. Any of them may be NULL. The struct is copied.
+ * another metrics library, as client-go's MetricsProvider. Its functions run under the queue's
+ * lock: they may not block or call the queue. Any of them may be NULL. The struct is copied.
  *
  * Everything else, including the two gauges of ages, is in wq_snapshot_take(): read it on demand.
  */

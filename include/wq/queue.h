@@ -54,7 +54,7 @@
  *   cancel    | –       | gone          | gone    | –        | dirty off     | waiting off
  *   done      | stale   | stale         | stale   | gone     | queued, tail  | waiting
  *   requeue   | stale   | stale         | stale   | queued   | queued        | queued
- *   retry     | stale   | stale         | stale   | waiting  | queued, tail  | waiting, earlier time
+ *   retry     | stale   | stale         | stale   | waiting  | queued, tail  | waiting, earlier
  *   shutdown  | –       | left over     | kept    | kept     | kept          | left over
  *
  * An add absorbs the waiting copy of its key. No add makes a queued or dirty key wait again: to
@@ -214,9 +214,9 @@ WQ_API int wq_add_at(wq_queue *q, const void *key, size_t len, int64_t due_ns);
 WQ_API int wq_get(wq_queue *q, wq_item *item);
 
 /*
- * End a hold: the work is finished. A dirty key goes to the tail, also during a shutdown; any
- * other key is gone. The limiter still remembers the failures of the key: a worker that retries
- * calls wq_forget() after a success, or wq_settle() with WQ_DONE, which does both.
+ * End a hold as finished. A dirty key goes to the tail, also during a shutdown; any other key is
+ * gone. The limiter still remembers the failures of the key: a worker that retries calls
+ * wq_forget() after a success, or wq_settle() with WQ_DONE, which does both.
  *
  * Returns WQ_OK: gone; WQ_QUEUED: it was dirty and is queued again; WQ_DELAYED: a copy of it
  * waits for its due time; or WQ_LEFT: the same, but the queue is shut down.
@@ -231,8 +231,8 @@ WQ_API int wq_get(wq_queue *q, wq_item *item);
 WQ_API int wq_done(wq_queue *q, const wq_item *item);
 
 /*
- * [RETRY] End a hold: the work failed. Counts a failure and adds the key again after the limiter's
- * delay, in one step with the end of the hold. The failure counts once, also if the key is dirty.
+ * [RETRY] End a hold as failed. Counts a failure and adds the key again after the limiter's delay,
+ * in one step with the end of the hold. The failure counts once, also if the key is dirty.
  *
  * Returns what became of the key:
  *   WQ_DELAYED    it waits for its next attempt, or for an earlier due time it had
