@@ -25,14 +25,14 @@ static wq_verdict reconcile(void *ctx, const wq_item *it)
 	if (failed)
 		return WQ_RETRY; /* in 5 ms, then 10, 20 ... */
 	if (atomic_fetch_sub(&unfinished, 1) == 1)
-		kill(getpid(), SIGTERM); /* an example has to end; a controller would go on */
+		kill(getpid(), SIGTERM);       /* an example has to end; a controller would go on */
 	return wq_again_after(10 * WQ_MINUTE); /* forget the failures, and check again then */
 }
 
 static void died(void *ctx, const wq_item *it)
 {
 	(void)ctx;
-	printf("%s: given up after %u attempts\n", (const char *)it->key, it->attempts);
+	printf("%s: dead after %u attempts\n", (const char *)it->key, it->attempts);
 }
 
 /* A key that the drain did not finish. Those to be checked again later are no loss. */
@@ -40,7 +40,8 @@ static int unfinished_key(void *ctx, const wq_key_info *info)
 {
 	(void)ctx;
 	if ((info->state & (WQ_STATE_LEFT | WQ_STATE_RETRYING)) != WQ_STATE_LEFT)
-		printf("%s: unfinished after %u failures\n", (const char *)info->key, info->failures);
+		printf("%s: unfinished after %u failures\n", (const char *)info->key,
+		       info->failures);
 	return 0;
 }
 
@@ -64,7 +65,7 @@ int main(void)
 	}
 	wq_add_str(q, "web"); /* events, which may come from any thread, at any time */
 	wq_add_str(q, "db");
-	wq_add_str(q, "web"); /* in line already: merged */
+	wq_add_str(q, "web"); /* queued already: merges */
 	wq_add_str(q, "cache");
 	if (wq_pool_start(&pool, q, &workers) < 0)
 		return 1;

@@ -24,7 +24,7 @@ int main(void)
 		return 1;
 	wq_add_str(q, "default/pod-17");
 	wq_add_str(q, "default/pod-18");
-	wq_add_str(q, "default/pod-17"); /* in line already: merged */
+	wq_add_str(q, "default/pod-17"); /* queued already: merges */
 	if (pthread_create(&worker, NULL, work, q) != 0)
 		return 1;
 	rc = wq_drain_for(q, 10 * WQ_SECOND, NULL, NULL); /* refuse further adds, finish the rest */

@@ -16,7 +16,7 @@ class Row:
     """What is measured, and its bar: all that is asked of it has to be true."""
 
     name: str
-    means: str  # for the README; rows without a bar are not in it
+    means: str  # what is measured, in words
     theirs: tuple  # the peer's row that it stands beside, the first one that the peer has
     ratio: float = None  # the least ratio to client-go
     goal: float = None  # the most, or of throughput the least, in the row's unit
@@ -59,45 +59,45 @@ def rate(millions):
 
 
 ROWS = (
-    row("cycle_empty", 4.1, "add, get, done on an empty queue of one thread"),
-    row("cycle_shared", 3.5, "the same, after another thread has used it", ["cycle_empty"]),
+    row("cycle_empty", 4.1, "add, get, done on an empty queue, one thread"),
+    row("cycle_shared", 3.5, "the same, after another thread has used the queue", ["cycle_empty"]),
     row("cycle_metrics", 7, "add, get, done, with metrics"),
     row("cycle_1k", None, "add, get, done behind 1,000 keys", goal=(30, "ns")),
-    row("cycle_100k", None, "behind 100,000 keys", goal=(50, "ns")),
-    row("cycle_1m", 5, "behind 1M keys"),
+    row("cycle_100k", None, "add, get, done behind 100,000 keys", goal=(50, "ns")),
+    row("cycle_1m", 5, "add, get, done behind 1M keys"),
     row("cycle_any_10m", None, "the longest step on the way to 10M keys", goal=(5000, "ns")),
     row("hold_100m", None, "the longest call on the way to 100M keys", goal=(100000, "ns")),
-    row("dup_hot", 2.5, "add what is in line already"),
-    row("dup_1m", 1.2, "add a random one of 1M in line"),
+    row("dup_hot", 2.5, "add a key that is queued"),
+    row("dup_1m", 1.2, "add a random one of 1M queued keys"),
     row("bulk_add", 3, "1M adds"),
     row("bulk_add_many", 5, "1M adds, in batches", ["bulk_add"]),
     row("bulk_get_done", 3.5, "get and done of 1M keys"),
     row("bulk_get_done_many", 7, "get and done of 1M keys, in batches", ["bulk_get_done"]),
-    row("pc_1_1", None, "1 producer + 1 worker", goal=rate(14), ahead_of=[POINTERS]),
+    row("pc_1_1", None, "1 producer, 1 worker", goal=rate(14), ahead_of=[POINTERS]),
     row("pc_next_1_1", None, "1 + 1, done and get in one step", ["pc_1_1"], goal=rate(15), ahead_of=[POINTERS]),
     row("pc_many_1_1", None, "1 + 1, in batches", ["pc_1_1"], goal=rate(15), ahead_of=[POINTERS]),
     row("pc_4_4", 4.5, "4 + 4", ahead_of=[POINTERS]),
     row("pc_next_4_4", None, "4 + 4, done and get in one step", ["pc_4_4"], ahead_of=[POINTERS]),
-    row("short_1_1", 4, "1 + 1, at most 1,024 keys in line"),
+    row("short_1_1", 4, "1 + 1, at most 1,024 keys queued"),
     row("short_2_2", 3, "2 + 2, likewise"),
     row("short_4_4", 4, "4 + 4, likewise"),
     row("hot_1_1", 1.8, "1 + 1, few keys, added again and again"),
     row("hot_4_4", 4, "4 + 4, likewise"),
-    row("pingpong", 1.4, "two queues, to and fro"),
-    row("work_1us", 1.6, "4 + 4, 1 µs of work a key"),
+    row("pingpong", 1.4, "a key from one thread to another and back"),
+    row("work_1us", 1.6, "4 + 4, 1 µs of work per key"),
     row("second_start", 1, "a second key to a second worker"),
     row("wake_idle_p50", 1, "wake a worker, then sleep"),
     row("wake_idle_p99", 1, "the same, 99th percentile"),
     row("wake_busy_p50", 4, "wake a worker, then go on"),
     row("wake_busy_p99"),
-    row("bytes_per_key", None, "resident memory a key", goal=(70, "bytes")),
+    row("bytes_per_key", None, "resident memory per key, of 20 bytes each", goal=(70, "bytes")),
     row("bytes_kept_after"),
     row("bytes_kept_few", None, "memory kept with 136 of 5M keys left", goal=(3, "%")),
     row("add_after", 3.5, "1M delayed adds"),
     row("fire_burst", 9, "1M keys due at one instant"),
     row("late_p50", 7, "how late a delayed key is"),
     row("late_p99"),
-    row("late_pool_p50", 15, "how late it is in a pool", ["late_pool_p50", "late_p50"]),
+    row("late_pool_p50", 15, "the same, in a pool", ["late_pool_p50", "late_p50"]),
     row("late_pool_p99", None, "", ["late_pool_p99", "late_p99"]),
     row("limited_cycle", 7, "rate-limited add, count, forget"),
     timer_row("wheel_insert", "start 1M timers"),
@@ -120,10 +120,10 @@ class Curve:
 
 KEYS = (1000, 10000, 100000, 1000000, 10000000)
 CURVES = (
-    Curve("cycle", "Add, get, done against keys in line", "keys in line", KEYS),
-    Curve("add_after", "A delayed add against keys that wait in the end", "keys", KEYS),
+    Curve("cycle", "Add, get, done against queued keys", "queued keys", KEYS),
+    Curve("add_after", "A delayed add against waiting keys", "keys", KEYS),
     Curve("threads", "Throughput against threads", "producers, and as many workers", (1, 2, 4, 8)),
-    Curve("waiters", "Waking one of many workers", "workers that wait", (1, 2, 4, 8, 16, 32, 64)),
+    Curve("waiters", "Waking one of many workers", "waiting workers", (1, 2, 4, 8, 16, 32, 64)),
     Curve("wheel_insert", "Starting a timer against timers in the end", "timers", KEYS),
 )
 POINTS = {f"{c.name}@{x}": x for c in CURVES for x in c.x}
@@ -338,7 +338,10 @@ def markdown_about(data):
 
 def markdown_table(data):
     table = cells(data["rows"])
-    return markdown(table, len(table[0]) - 3) + "\n" + markdown_about(data)
+    for line in table:
+        known = BY_NAME.get(line[0])
+        line.append("what is measured" if line[0] == "row" else known.means if known else "")
+    return markdown(table, len(table[0]) - 4) + "\n" + markdown_about(data)
 
 
 def markdown_curves(data):
@@ -355,28 +358,26 @@ def markdown_curves(data):
 MARKS = ("<!-- bench-peers -->\n", "<!-- /bench-peers -->\n")
 
 
+# Five rows are enough there: speed of one thread, of two, latency, memory, delays.
+README_ROWS = ("cycle_empty", "pc_1_1", "pingpong", "bytes_per_key", "fire_burst")
+
+
 def readme_table(data):
-    """client-go and the bars; of the timers, the best peer. Percentiles and the like are left out."""
-    queue, timers = [["", "wq", JUDGE, "times better", "bar", ""]], [["", "wq", "the best peer", "times better"]]
-    for told in data["rows"]:
-        r = BY_NAME[told["name"]]
-        ours, unit, of = format_value(told["wq"], told["unit"]), told["unit"], told["ratio"]
-        if r.timer and told["peers"]:
-            peer = min(told["peers"], key=lambda p: math.inf if of[p] is None else of[p])
-            timers.append([r.means, ours, f"{format_value(told['peers'][peer], unit)} ({peer})", format_ratio(of[peer])])
-        elif r.means and JUDGE in told["peers"]:
-            theirs = format_value(told["peers"][JUDGE], unit)
-            queue.append([r.means, ours, theirs, format_ratio(of[JUDGE]), r.words, verdict(told)])
-        elif r.means and r.goal is not None:
-            queue.append([r.means, ours, "", "", r.words, verdict(told)])
-    versions = [line for line in data["versions"] if line.split(" ")[0] in ("wq's", "wq", JUDGE)]
+    """wq beside client-go in a few rows, and where the others are."""
+    table = [["", "wq", JUDGE, "times better"]]
+    rows = {told["name"]: told for told in data["rows"]}
+    for name in README_ROWS:
+        told = rows.get(name)
+        if told and JUDGE in told["peers"]:
+            unit = told["unit"]
+            figures = [format_value(told["wq"], unit), format_value(told["peers"][JUDGE], unit)]
+            table.append([BY_NAME[name].means, *figures, format_ratio(told["ratio"][JUDGE])])
+    versions = [line for line in data["versions"] if line.split(" ")[0] in ("wq", JUDGE)]
     known = [told["met"] for told in data["rows"] if told.get("met") is not None]
-    about = f"{sum(known)} of {len(known)} bars are met. {data['machine']}; {data['date']}; best of {data['rounds']} rounds; {', '.join(versions)}."
     return (
-        markdown(queue, 3)
-        + "\n"
-        + markdown(timers, 3)
-        + f"\n{about} By `scripts/bench-peers`; all rows, all peers and how cost grows: [docs/bench](docs/bench/README.md).\n"
+        markdown(table, 3)
+        + f"\n{data['machine']}; {data['date']}; {', '.join(versions)}; best of {data['rounds']} rounds of `scripts/bench-peers`. "
+        + f"[All {len(data['rows'])} rows and {len(peers_of(data['rows']))} peers](docs/bench/README.md), with those where a peer is ahead; {sum(known)} of {len(known)} goals are met.\n"
     )
 
 

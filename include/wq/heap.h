@@ -1,6 +1,6 @@
 /*
- * A priority queue: the element with the smallest priority comes first, and
- * among equal ones the one that was added first.
+ * A priority queue: the element with the smallest priority comes first; equal priorities keep the
+ * order of the adds.
  *
  *     wq_heap *h;
  *     wq_heap_elem e;
@@ -11,9 +11,8 @@
  *         run(job);
  *     wq_heap_free(h);
  *
- * Threads: none of its own and no lock. The caller serialises all calls on one
- * heap; different heaps are independent. Nothing blocks. All operations are
- * O(log n), peek and size O(1).
+ * Threads: it has no lock. The caller serialises all calls on one heap; different heaps are
+ * independent. Nothing blocks. All operations are O(log n), peek and size O(1).
  */
 #ifndef WQ_HEAP_H
 #define WQ_HEAP_H
@@ -31,9 +30,9 @@ extern "C" {
 typedef struct wq_heap wq_heap;
 
 /*
- * Names one element of one heap, from add until it leaves. May be copied and
- * kept: a name whose element has left, or that belongs to another heap, is
- * detected (names die with their heap). The fields are the heap's own.
+ * A handle of one element of one heap, from add until it leaves. It may be copied and kept: a
+ * handle whose element has left, or that belongs to another heap, is detected (handles are invalid
+ * once their heap is freed). The fields are internal.
  */
 typedef struct wq_heap_elem {
 	const void *heap;
@@ -42,46 +41,66 @@ typedef struct wq_heap_elem {
 } wq_heap_elem;
 
 /*
- * Make an empty heap. allocator may be NULL: malloc. It is copied.
- * Returns WQ_OK, WQ_EINVAL (out is NULL, or an allocator without functions), WQ_ENOMEM.
+ * Make an empty heap. A NULL allocator is malloc; the struct is copied.
+ *
+ * Returns WQ_OK.
+ *
+ * Errors: WQ_EINVAL if out is NULL or the allocator lacks a function; WQ_ENOMEM.
  */
 WQ_API int wq_heap_new(wq_heap **out, const wq_allocator *allocator);
 
-/* Free the heap; its values are the caller's. Returns how many were left; 0 for NULL. */
+/*
+ * Free a heap. NULL is allowed.
+ *
+ * Ownership: the values are the caller's.
+ *
+ * Returns how many elements were left.
+ */
 WQ_API wq_value wq_heap_free(wq_heap *h);
 
 /*
- * Add a value. elem may be NULL. The heap keeps the pointer, not what it points to.
- * Returns WQ_OK, WQ_EINVAL (h is NULL), or WQ_ENOMEM: nothing was added.
+ * Add a value. *elem, unless elem is NULL, receives the handle.
+ *
+ * Ownership: the heap keeps the pointer, not what it points to.
+ *
+ * Returns WQ_OK.
+ *
+ * Errors: WQ_EINVAL if h is NULL; WQ_ENOMEM: nothing was added.
  */
 WQ_API int wq_heap_add(wq_heap *h, int64_t priority, void *value, wq_heap_elem *elem);
 
 /*
- * The first element, which stays. Either pointer may be NULL.
- * Returns WQ_OK, WQ_EAGAIN: the heap is empty, or WQ_EINVAL.
+ * Get the first element. wq_heap_peek() leaves it in the heap, wq_heap_pop() removes it. priority
+ * and value may be NULL.
+ *
+ * Returns WQ_OK.
+ *
+ * Errors: WQ_EAGAIN if the heap is empty; WQ_EINVAL if h is NULL.
  */
 WQ_API int wq_heap_peek(const wq_heap *h, int64_t *priority, void **value);
-
-/* The same, and it leaves. */
 WQ_API int wq_heap_pop(wq_heap *h, int64_t *priority, void **value);
 
 /*
- * Take one element out, wherever it stands. value may be NULL.
+ * Remove an element or change its priority. wq_heap_remove() removes it; value may be NULL.
+ * wq_heap_update() gives it another priority; among equal priorities it then comes last.
  *
- * Returns WQ_OK, or, with nothing changed:
+ * Returns WQ_OK.
+ *
+ * Errors (nothing has changed):
  *   WQ_EOTHERQUEUE  the element belongs to another heap
- *   WQ_ESTALE       it has left this one
+ *   WQ_ESTALE       the element has left this heap
  *   WQ_EINVAL       h is NULL
  */
 WQ_API int wq_heap_remove(wq_heap *h, wq_heap_elem elem, void **value);
-
-/*
- * Give an element another priority. Among equal ones it then counts as the
- * one added last. Returns as wq_heap_remove().
- */
 WQ_API int wq_heap_update(wq_heap *h, wq_heap_elem elem, int64_t priority);
 
-/* How many elements it holds; WQ_EINVAL for NULL. */
+/*
+ * Count the elements.
+ *
+ * Returns the number of elements.
+ *
+ * Errors: WQ_EINVAL if h is NULL.
+ */
 WQ_API wq_value wq_heap_size(const wq_heap *h);
 
 #ifdef __cplusplus

@@ -1,48 +1,46 @@
 /*
- * Limiters: how long a key has to wait before it is tried again.
+ * Limiters: how long a key waits before its next attempt.
  *
  *     wq_limiter *l = wq_limiter_max_of(
  *         (wq_limiter *[]){wq_limiter_exponential(5 * WQ_MILLISECOND, 1000 * WQ_SECOND),
  *                          wq_limiter_bucket(10, 100)},
  *         2);
- *     wq_new(&q, &(wq_options){.limiter = l});     // l belongs to the queue from here on
+ *     wq_new(&q, &(wq_options){.limiter = l});     // the queue owns l from here on
  *     wq_add_limited(q, key, len);
  *
- *   limiter      | when(key) answers                          | counts | forget
- *   -------------+--------------------------------------------+--------+------------------
- *   exponential  | base, 2 base, 4 base ... up to max         | yes    | starts anew
- *   jittered     | the same, scattered by chance              | yes    | starts anew
- *   fast_slow    | fast the first n times, slow from then on  | yes    | starts anew
- *   bucket       | until a token is there; all keys share it  | no     | nothing
- *   bucket_per_key | the same, a bucket for each key          | no     | nothing
- *   max_of       | the longest of its parts                   | as they do | asks all
- *   max_wait     | what its part says, but not above max      | as it does | asks it
- *   bounded      | what its part says                         | as it does | asks it
- *   own          | what your function says                    | yours  | yours
+ *   limiter        | delay of a key                             | counts     | forget
+ *   ---------------+--------------------------------------------+------------+-------------
+ *   exponential    | base, 2 base, 4 base ... up to max         | yes        | starts again
+ *   jittered       | the same, with a random part               | yes        | starts again
+ *   fast_slow      | fast the first n times, slow from then on  | yes        | starts again
+ *   bucket         | until a token is there; all keys share it  | no         | no effect
+ *   bucket_per_key | the same, a bucket for each key            | no         | no effect
+ *   max_of         | the longest of its parts                   | as parts   | all parts
+ *   max_wait       | that of its part, but not above max        | as part    | its part
+ *   bounded        | that of its part                           | as part    | its part
+ *   custom         | by a function of yours                     | yours      | yours
  *
- * Time is given to every call, in nanoseconds: limiters have no clock of their
- * own. In a queue it is the queue's.
+ * Every call takes the time, in nanoseconds: limiters have no clock. In a queue it is the queue's.
  *
- * [LIMIT] No limiter answers less than 0 or more than its maximum. WQ_NEVER: not at all.
+ * [LIMIT] No limiter answers less than 0 or more than its maximum. WQ_NEVER: no further attempt.
  *
- * What is remembered of a key is one thing: a number of failures, shared by the
- * parts of one limiter, and what jitter and buckets need besides. It lasts
- * until forget, or until the key has been idle for as long as a bounded limiter allows;
- * a bucket of a key is given up when it is full again. The number
+ * A limiter remembers of a key a number of failures, which its parts share, and what jitter and
+ * buckets need. It remembers until the key is forgotten, or has been idle as long as a bounded
+ * limiter allows; the bucket of a key is discarded when it is full again. The number of failures
  * stops at WQ_FAILURES_MAX.
  *
- * [GIVEN] Ownership: a limiter that is given to another one or to wq_new() belongs to
- * it, in every case, failure included; it is freed with it, and calls on it answer WQ_EBUSY.
- * What it remembered of keys is forgotten then; tokens that were taken from a bucket stay taken.
- * Giving it twice is WQ_EBUSY for the second taker.
+ * [GIVEN] Ownership: a limiter that is passed to another one or to wq_new() belongs to it in every
+ * case, failure included. It is freed with its owner, and calls on it answer WQ_EBUSY. It then
+ * forgets all keys; tokens taken from a bucket stay taken. Passing it twice is WQ_EBUSY for the
+ * second owner.
  *
- * Errors: a constructor never returns NULL. One that fails returns a limiter
- * that carries the reason, and whatever takes that one fails with it, up to
- * wq_new(); so constructors nest without checks between. wq_limiter_status()
- * tells. NULL given to one counts as WQ_ENOMEM.
+ * Errors: a constructor never returns NULL. If it fails, it returns a limiter that carries the
+ * status, and every constructor that takes this limiter fails with the same status, up to wq_new();
+ * so constructors nest without checks between them. wq_limiter_status() returns the status. NULL in
+ * place of a limiter counts as WQ_ENOMEM.
  *
- * Threads: any, each call is atomic; but not beside wq_limiter_free() or the call that takes
- * the limiter. Blocks: no.
+ * Threads: any; each call is atomic. No call may run beside wq_limiter_free() or the call that
+ * takes the limiter. Blocks: no.
  */
 #ifndef WQ_LIMITER_H
 #define WQ_LIMITER_H
@@ -59,102 +57,139 @@ extern "C" {
 
 typedef struct wq_limiter wq_limiter;
 
-/* Failures of a key are counted up to here. */
+/* The largest number of failures that is counted. */
 #define WQ_FAILURES_MAX 0x3fffffu
 
 /* ---- constructors -------------------------------------------------------- */
 
 /*
- * base, 2 base, 4 base ... , never above max. WQ_EINVAL: base <= 0 or max < base.
+ * Make a limiter with exponential backoff: base_ns, 2 base_ns, 4 base_ns ..., never above max_ns.
+ *
+ * Returns the limiter.
+ *
+ * Errors (wq_limiter_status()): WQ_EINVAL if base_ns <= 0 or max_ns < base_ns; WQ_ENOMEM.
  */
 WQ_API wq_limiter *wq_limiter_exponential(int64_t base_ns, int64_t max_ns);
 
-/* How a delay is scattered, so that keys that failed together do not come back together. */
+/* The random part of a delay d, so that keys that failed together are not retried together. */
 enum wq_jitter {
-	WQ_JITTER_NONE = 0,  /* d */
-	WQ_JITTER_FULL = 1,  /* between 0 and d */
-	WQ_JITTER_EQUAL = 2, /* between d/2 and d */
-	WQ_JITTER_DECORRELATED =
-	    3, /* between base and three times the key's last delay, at most max */
+	WQ_JITTER_NONE = 0,         /* d */
+	WQ_JITTER_FULL = 1,         /* between 0 and d */
+	WQ_JITTER_EQUAL = 2,        /* between d/2 and d */
+	WQ_JITTER_DECORRELATED = 3, /* between base and 3 times the last delay, at most max */
 };
 
 /*
- * wq_limiter_exponential() with jitter. The same seed gives the same delays; 0
- * asks the kernel for one. WQ_EINVAL as there, or an unknown jitter.
+ * Make a limiter with exponential backoff and jitter. Equal seeds give equal delays; 0 takes a
+ * random seed from the kernel.
+ *
+ * Returns the limiter.
+ *
+ * Errors (wq_limiter_status()): those of wq_limiter_exponential(); WQ_EINVAL also for an unknown
+ * jitter.
  */
 WQ_API wq_limiter *wq_limiter_jittered(int64_t base_ns, int64_t max_ns, enum wq_jitter jitter,
                                        uint64_t seed);
 
 /*
- * The first nfast calls for a key answer fast_ns, later ones slow_ns; with nfast above
- * WQ_FAILURES_MAX none does. WQ_EINVAL: a
- * delay < 0.
+ * Make a limiter with two delays: fast_ns for the first nfast failures of a key, then slow_ns.
+ * With nfast above WQ_FAILURES_MAX the delay is always fast_ns.
+ *
+ * Returns the limiter.
+ *
+ * Errors (wq_limiter_status()): WQ_EINVAL if a delay is < 0; WQ_ENOMEM.
  */
 WQ_API wq_limiter *wq_limiter_fast_slow(int64_t fast_ns, int64_t slow_ns, uint32_t nfast);
 
 /*
- * A token bucket: it starts full, with `burst` tokens, and gets `rate` more a
- * second up to that many. Each call takes one token, perhaps one that has yet
- * to come, and answers how long until it is there.
+ * Make a token bucket. It starts full, with burst tokens, and gets rate tokens a second, up to
+ * burst. Each call takes one token, perhaps one that is not there yet, and answers how long until
+ * it is. wq_limiter_bucket() is shared by all keys; wq_limiter_bucket_per_key() has a bucket for
+ * each key.
  *
  *   rate 0         the burst, then WQ_NEVER
  *   rate infinite  always 0, whatever the burst
  *   burst 0        always WQ_NEVER, unless the rate is infinite
  *
- * Time that goes back counts as standing still: the answer is as long as it takes from now on to
- * get past the latest time that was told. WQ_EINVAL: a rate that is
- * negative or NaN, burst < 0.
+ * If the time goes back, it counts as standing still: the delay reaches from now to beyond the
+ * latest time that was passed.
+ *
+ * Returns the limiter.
+ *
+ * Errors (wq_limiter_status()): WQ_EINVAL if the rate is negative or NaN, or burst < 0; WQ_ENOMEM.
  */
 WQ_API wq_limiter *wq_limiter_bucket(double rate, int burst);
-
-/* A bucket for each key. */
 WQ_API wq_limiter *wq_limiter_bucket_per_key(double rate, int burst);
 
-/*
- * Asks all its parts, each time, and answers the longest delay; forget goes to
- * all. WQ_EINVAL: n is 0, or more than WQ_PARTS_MAX, or parts is NULL, or they
- * keep more than 128 bytes a key (a bucket per key 16, decorrelated jitter 8).
- */
+/* The most parts of wq_limiter_max_of(). */
 #define WQ_PARTS_MAX 8
+
+/*
+ * Make a limiter that answers the longest delay of its parts. It asks every part each time; forget
+ * goes to every part.
+ *
+ * Ownership: it owns the parts.
+ *
+ * Returns the limiter.
+ *
+ * Errors (wq_limiter_status()): WQ_EINVAL if n is 0 or more than WQ_PARTS_MAX, parts is NULL, or
+ * the parts keep more than 128 bytes per key (a bucket per key 16, decorrelated jitter 8);
+ * WQ_ENOMEM; or the status of a part.
+ */
 WQ_API wq_limiter *wq_limiter_max_of(wq_limiter *const *parts, size_t n);
 
-/* No longer than max_ns. WQ_EINVAL: max_ns < 0. */
+/*
+ * Make a limiter that answers the delay of its part, but not more than max_ns.
+ *
+ * Ownership: it owns the part.
+ *
+ * Returns the limiter.
+ *
+ * Errors (wq_limiter_status()): WQ_EINVAL if max_ns < 0; WQ_ENOMEM; or the status of the part.
+ */
 WQ_API wq_limiter *wq_limiter_max_wait(wq_limiter *part, int64_t max_ns);
 
 /*
- * Forgets a key that has been idle for longer than idle_ns, so that a program
- * that forgets to forget does not fill the memory. Idle is a key for which
- * nothing has been asked; in a queue, one that is neither queued, held nor waiting.
- * Inside another limiter it bounds the whole: there is one memory of a key. A key's own bucket is
- * full again once it is forgotten, so a bound should be longer than burst / rate.
- * WQ_EINVAL: idle_ns <= 0.
+ * Make a limiter that forgets keys which have been idle for longer than idle_ns, so that a program
+ * that does not call wq_forget() does not fill the memory. A key is idle if nothing was asked for
+ * it; in a queue, if it is not queued, held or waiting.
+ *
+ * Inside another limiter it bounds the whole, because the parts share what is remembered of a key.
+ * The bucket of a key is full again once the key is forgotten, so a bound should be longer than
+ * burst / rate.
+ *
+ * Ownership: it owns the part.
+ *
+ * Returns the limiter.
+ *
+ * Errors (wq_limiter_status()): WQ_EINVAL if idle_ns <= 0; WQ_ENOMEM; or the status of the part.
  */
 WQ_API wq_limiter *wq_limiter_bounded(wq_limiter *part, int64_t idle_ns);
 
 /*
- * client-go's default for controllers: the longer of exponential(5 ms, 1000 s) and bucket(10 a
- * second, 100). The bucket is shared: all keys together are retried ten times a second. A queue
- * that is given no limiter has exponential(5 ms, 1000 s) alone.
+ * Make client-go's default limiters. wq_limiter_controller() is the longer of exponential(5 ms,
+ * 1000 s) and bucket(10 a second, burst 100). Its bucket is shared: all keys together are retried
+ * ten times a second. wq_limiter_item_based() is exponential(1 ms, 1000 s). A queue without a
+ * limiter uses neither: it has exponential(5 ms, 1000 s).
+ *
+ * Returns the limiter.
+ *
+ * Errors (wq_limiter_status()): WQ_ENOMEM.
  */
 WQ_API wq_limiter *wq_limiter_controller(void);
-
-/* client-go's default for items: exponential(1 ms, 1000 s). */
 WQ_API wq_limiter *wq_limiter_item_based(void);
 
 /*
- * A limiter of one's own. The functions are called one at a time, with the time
- * in `now_ns`, in a queue under its lock: they may not block or call the queue, and must
- * not throw, longjmp or end the thread.
+ * The functions of a custom limiter. They are called one at a time, with the time in now_ns; in a
+ * queue under its lock. They may not block or call the queue, and must not throw, longjmp or end
+ * the thread.
  *
- * when:         how long the key has to wait; < 0 counts as 0.
- * forget:       clear what is remembered of the key.
- * failures: how often `when` was asked for the key since it was forgotten; below UINT32_MAX.
- * give_back:    undo the last `when` as far as it reserved something that the
- *               key turned out not to need: a token, not a count. Optional.
- * free:         called once, when the limiter is freed. Optional.
- *
- * The struct is copied. What its constructor is given belongs to it in every case.
- * WQ_EINVAL: f is NULL, or one of the first three is.
+ * when:      how long the key waits; < 0 counts as 0.
+ * forget:    clear what is remembered of the key.
+ * failures:  how often `when` was asked for the key since it was forgotten; below UINT32_MAX.
+ * give_back: undo what the last `when` reserved for a key that did not need it: a token, not a
+ *            count. Optional.
+ * free:      called once, when the limiter is freed. Optional.
  */
 typedef struct wq_limiter_functions {
 	int64_t (*when)(void *ctx, const void *key, size_t len, int64_t now_ns);
@@ -165,39 +200,84 @@ typedef struct wq_limiter_functions {
 	void *ctx;
 } wq_limiter_functions;
 
+/*
+ * Make a custom limiter. The struct is copied.
+ *
+ * Ownership: it owns ctx in every case: free(ctx) is called also if the constructor fails.
+ *
+ * Returns the limiter.
+ *
+ * Errors (wq_limiter_status()): WQ_EINVAL if f is NULL, or when, forget or failures is; WQ_ENOMEM.
+ */
 WQ_API wq_limiter *wq_limiter_custom(const wq_limiter_functions *f);
 
-/* WQ_OK; the status of a constructor that failed; WQ_ENOMEM for NULL. */
+/*
+ * Get the status of a limiter.
+ *
+ * Returns WQ_OK, or the status of the constructor that failed; WQ_ENOMEM for NULL.
+ */
 WQ_API int wq_limiter_status(const wq_limiter *l);
 
-/* Frees it and its parts. WQ_OK, also for one that failed; WQ_EBUSY: it belongs to another. */
+/*
+ * Free a limiter and its parts. NULL is allowed.
+ *
+ * Returns WQ_OK, also for a limiter whose constructor failed.
+ *
+ * Errors: WQ_EBUSY if it has an owner.
+ */
 WQ_API int wq_limiter_free(wq_limiter *l);
 
-/* ---- a limiter alone ----------------------------------------------------- */
+/* ---- a limiter without a queue ------------------------------------------- */
 
 /*
- * How long the key has to wait from now_ns on: nanoseconds >= 0, or WQ_NEVER.
- * Counts as a failure of the key.
+ * Ask a limiter how long a key waits from now_ns on. The call counts as a failure of the key.
  *
- * Errors of these calls: WQ_EINVAL (key is NULL and len is not 0; now_ns < 0),
- * WQ_ETOOLONG, WQ_EBUSY (it belongs to another), WQ_ENOMEM (nothing was counted),
- * or the status of one that failed.
+ * Returns nanoseconds >= 0, or WQ_NEVER.
+ *
+ * Errors:
+ *   WQ_EINVAL    key is NULL and len is not 0; now_ns < 0
+ *   WQ_ETOOLONG  len > WQ_KEY_MAX
+ *   WQ_EBUSY     the limiter has an owner
+ *   WQ_ENOMEM    out of memory; nothing was counted. Also for a NULL limiter
+ *   others       the status of a limiter whose constructor failed
  */
 WQ_API wq_value wq_limiter_when(wq_limiter *l, const void *key, size_t len, int64_t now_ns);
 
-/* Clears what is remembered of the key; a key that is not known is fine. WQ_OK, or an error. */
+/*
+ * Forget the failures of a key. An unknown key is allowed.
+ *
+ * Returns WQ_OK.
+ *
+ * Errors: those of wq_limiter_when().
+ */
 WQ_API int wq_limiter_forget(wq_limiter *l, const void *key, size_t len);
 
-/* How many failures are remembered of the key; or an error. */
+/*
+ * Count the failures that a limiter remembers of a key.
+ *
+ * Returns the number of failures.
+ *
+ * Errors: those of wq_limiter_when().
+ */
 WQ_API wq_value wq_limiter_failures(wq_limiter *l, const void *key, size_t len);
 
 /*
- * The last wq_limiter_when() turned out needless, and was for this key (the caller sees to
- * that): gives its token back. Once; the failure stays counted. WQ_OK, or an error.
+ * Give back the token of the last wq_limiter_when(), which turned out not to be needed. The caller
+ * makes sure that it was for this key. It works once; the failure stays counted.
+ *
+ * Returns WQ_OK.
+ *
+ * Errors: those of wq_limiter_when().
  */
 WQ_API int wq_limiter_give_back(wq_limiter *l, const void *key, size_t len);
 
-/* How many keys it remembers; or an error. */
+/*
+ * Count the keys that a limiter remembers.
+ *
+ * Returns the number of keys.
+ *
+ * Errors: those of wq_limiter_when().
+ */
 WQ_API wq_value wq_limiter_size(wq_limiter *l);
 
 #ifdef __cplusplus

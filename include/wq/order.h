@@ -1,14 +1,13 @@
 /*
- * The order in which ready keys are handed out. The default is first in,
- * first out; a program may bring its own.
+ * Custom orders: which queued key is handed out next. The default is first in, first out.
  *
  *     wq_order o = {.push = push, .pop = pop, .ctx = &heap, .room = sizeof(struct mine)};
  *     wq_new(&q, &(wq_options){.order = &o});
  *
- * An order holds nodes, never keys: the queue owns the memory, counts the
- * nodes, and tells the order which come and go. All hooks run under the
- * queue's lock. They may not fail, block, or call the queue (but for the
- * wq_node_... functions), and must not throw, longjmp or end the thread.
+ * An order holds nodes, never keys: the queue owns the memory, counts the nodes, and calls the
+ * order when one comes or goes. All hooks run under the queue's lock. They may not fail, block, or
+ * call the queue (except the wq_node_... functions), and must not throw, longjmp or end the
+ * thread.
  */
 #ifndef WQ_ORDER_H
 #define WQ_ORDER_H
@@ -22,32 +21,33 @@
 extern "C" {
 #endif
 
-/* Where a key enters the line. */
+/* Where a key is queued. */
 enum wq_where { WQ_TAIL = 0, WQ_HEAD = 1 };
 
 /*
- * One ready key as an order sees it. The links are the order's own from push
- * until pop or remove; they hold nothing of value before and after.
+ * One queued key, as an order sees it. The order may use the links from push until pop or remove;
+ * before and after that their values have no meaning.
  */
 typedef struct wq_node {
 	void *link[2];
 } wq_node;
 
 /*
- * push:   takes a node in; where is WQ_TAIL for an add, WQ_HEAD for a key
- *         that a worker gave back to the head of the line.
- * pop:    hands out the next node. Called only while the order holds one.
- * touch:  a key that is in line was added again. Optional.
- * remove: takes a node out of the middle. Optional: without it a cancelled
- *         key stays in the order and is skipped when popped.
- * free:   called once, by wq_free() or by a wq_new() that fails, when the
- *         order is used no more (it may still hold nodes). It may not use the
- *         registry that the queue is in, whose lock may be held. Optional.
- * room:   bytes of the order's own beside each key, see wq_node_room(), at
- *         most WQ_ORDER_ROOM_MAX. They are zero when the key becomes live
- *         and keep their value as long as it lives.
+ * A custom order.
  *
- * The struct is copied by wq_new(); `ctx` belongs to one queue.
+ * push:   take a node; where is WQ_TAIL for an add, WQ_HEAD for a key that wq_requeue() put at
+ *         the head.
+ * pop:    return the next node. Called only while the order holds one.
+ * touch:  a queued key was added again. Optional.
+ * remove: take out this node. Optional: without it a cancelled key stays in the order and is
+ *         skipped when it is popped.
+ * free:   called once, by wq_free() or by a wq_new() that fails, when the order is no longer
+ *         used (it may still hold nodes). It may not use the queue's registry, whose lock may be
+ *         held. Optional.
+ * room:   bytes for the order beside each key, see wq_node_room(), at most WQ_ORDER_ROOM_MAX.
+ *         They are zero when the key enters the queue and keep their value until it leaves.
+ *
+ * wq_new() copies the struct; `ctx` belongs to one queue.
  */
 typedef struct wq_order {
 	void (*push)(void *ctx, wq_node *node, enum wq_where where);
@@ -61,13 +61,31 @@ typedef struct wq_order {
 
 #define WQ_ORDER_ROOM_MAX 256
 
-/* The key of a node and, if len is not NULL, its length; a NUL follows it. Only inside hooks. */
+/*
+ * Get the key of a node. *len, unless len is NULL, receives its length.
+ *
+ * Returns the bytes of the key; a NUL follows them.
+ *
+ * Threads: only inside hooks.
+ */
 WQ_API const void *wq_node_key(const wq_node *node, size_t *len);
 
-/* When the key was added, in the queue's time. Only inside hooks. */
+/*
+ * Get the time at which the key of a node was added.
+ *
+ * Returns the time on the queue's clock.
+ *
+ * Threads: only inside hooks.
+ */
 WQ_API int64_t wq_node_added_ns(const wq_node *node);
 
-/* The order's own bytes beside the key, aligned to 8; none if room is 0. Only inside hooks. */
+/*
+ * Get the bytes of the order beside the key of a node.
+ *
+ * Returns room bytes, aligned to 8; there are none if room is 0.
+ *
+ * Threads: only inside hooks.
+ */
 WQ_API void *wq_node_room(wq_node *node);
 
 #ifdef __cplusplus

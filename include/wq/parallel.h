@@ -1,5 +1,5 @@
 /*
- * A loop whose pieces are shared by several threads.
+ * A parallel loop: several threads share the pieces of one loop.
  *
  *     static int piece(void *ctx, size_t i) { work_on(i); return 0; }
  *
@@ -17,51 +17,52 @@
 extern "C" {
 #endif
 
-/* Works on one piece. 0 goes on; any other value stops the loop. */
+/* Works on one piece. Not 0: stops the loop. */
 typedef int (*wq_piece_fn)(void *ctx, size_t piece);
 
+/* Options of wq_parallel(). workers is required; the rest may be zero. */
 typedef struct wq_parallel_options {
 	/*
-	 * Threads, the calling one included: 1 to 4096. The others exist only during the call, and
-	 * block all signals but those of faults.
+	 * Threads, including the calling one: 1 to 4096. The others exist only during the call,
+	 * and block all signals except those of faults.
 	 */
 	uint32_t workers;
 	uint32_t reserved0; /* must be zero */
 	/*
-	 * So many pieces in a row go to one thread, at least; 0 is 1. Larger chunks keep
+	 * The least number of consecutive pieces for one thread; 0 is 1. Larger chunks keep
 	 * neighbours together; they are not needed for speed.
 	 */
 	size_t chunk;
 	/*
-	 * The loop stops once this int is not 0. Whoever likes writes it, with
+	 * The loop stops once this int is not 0. Any thread may set it, with
 	 * __atomic_store_n(). NULL: none.
 	 */
 	const int *stop;
-	/* Of each thread, as in wq_pool_options. */
+	/* Stack size of each thread, as in wq_pool_options. */
 	size_t stack_size;
 	uint64_t reserved[4]; /* must be zero */
 } wq_parallel_options;
 
 /*
- * Call fn for every piece from 0 to pieces - 1, once each, in no particular order,
- * by several threads at once. [PIECES] If nothing stops it, every piece was worked on when
- * it returns; once it is stopped, no further piece begins, and those that run are
- * finished. Pieces may be as unequal as they like: a thread that has nothing
- * left takes over half of what another one has.
+ * Run the pieces of a loop in several threads. Calls fn once for every piece from 0 to pieces - 1,
+ * in no particular order, several at once. [PIECES] If nothing stops the loop, every piece has been
+ * worked on when it returns; once it is stopped, no further piece begins, and those that run are
+ * finished. Pieces may take different times: a thread that has no pieces left takes over half of
+ * those of another one. If the system cannot start enough threads, fewer work.
  *
- * If the system has fewer threads than asked for, fewer work.
+ * Returns how many pieces were worked on, including the one that stopped the loop (fn may store
+ * the reason in ctx).
  *
- * Returns how many pieces were worked on, the one that stopped it included (why it stopped fn
- * leaves in ctx), or
- *   WQ_EINVAL  fn or options is NULL; workers 0 or above 4096; more than INT64_MAX
- *              pieces; a reserved word not zero
- *   WQ_ENOMEM  nothing was done
+ * Errors:
+ *   WQ_EINVAL  fn or options is NULL; workers is 0 or above 4096; more than INT64_MAX pieces; a
+ *              reserved word is not zero
+ *   WQ_ENOMEM  out of memory; no piece was worked on
  *
- * Threads: any. fn must not throw, longjmp or end the thread; it may call
- * wq_parallel(). Blocks: until all threads are done.
+ * Threads: any. fn must not throw, longjmp or end the thread; it may call wq_parallel().
+ * Blocks: until all threads have finished.
  */
 WQ_API wq_value wq_parallel(size_t pieces, wq_piece_fn fn, void *ctx,
-                           const wq_parallel_options *options);
+                            const wq_parallel_options *options);
 
 #ifdef __cplusplus
 }

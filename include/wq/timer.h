@@ -1,6 +1,6 @@
 /*
- * A timing wheel with a thread: the thread sleeps exactly until the next timer
- * is due and calls it. For programs without a loop of their own.
+ * A timing wheel with a thread, for programs without an event loop. The thread sleeps until the
+ * next timer is due and calls it.
  *
  *     wq_timer *t;
  *     wq_timer_new(&t, NULL);                            // starts the thread
@@ -8,13 +8,13 @@
  *     if (wq_timer_cancel(t, id) == WQ_OK) ...           // in time
  *     wq_timer_free(t);                                  // stops it
  *
- * Timers, exactness, callbacks and errors are those of wq/wheel.h; callbacks run
- * in the thread, one after another, outside all locks, and may call every
- * function here but free. "After" counts from the time of the call.
+ * Timers, precision, callbacks and errors are those of wq/wheel.h. Callbacks run in the thread,
+ * one after another, outside all locks, and may call every function here except wq_timer_free().
+ * Delays count from the time of the call.
  *
- * Threads: any, for all functions; none may start once free has been entered.
- * The thread blocks all signals, is named "wq-timer", and asks the kernel for
- * exact timers (PR_SET_TIMERSLACK).
+ * Threads: any, for all functions; no call may start once wq_timer_free() has been entered. The
+ * thread blocks all signals, is named "wq-timer", and asks the kernel for exact timers
+ * (PR_SET_TIMERSLACK).
  */
 #ifndef WQ_TIMER_H
 #define WQ_TIMER_H
@@ -27,24 +27,45 @@ extern "C" {
 
 typedef struct wq_timer wq_timer;
 
+/* Options of wq_timer_new(). All zero asks for the defaults. */
 typedef struct wq_timer_options {
-	int64_t tick_ns; /* as wq_wheel_options */
+	int64_t tick_ns; /* as in wq_wheel_options, as are the next two */
 	size_t size;
 	const wq_allocator *allocator;
 	const wq_clock *clock; /* NULL: CLOCK_MONOTONIC */
 	uint64_t reserved[4];  /* must be zero */
 } wq_timer_options;
 
-/* Returns WQ_OK, WQ_EINVAL, WQ_ENOMEM, WQ_EIO (no thread), or what the clock's watch answered. */
+/*
+ * Make a timing wheel and start its thread. options may be NULL.
+ *
+ * Returns WQ_OK.
+ *
+ * Errors: WQ_EINVAL, WQ_ENOMEM, WQ_EIO (no thread), or what the clock's watch answered.
+ */
 WQ_API int wq_timer_new(wq_timer **out, const wq_timer_options *options);
 
 /*
- * Stop, wait for the callback that is under way, and free. Returns how many
- * timers were left (0 for NULL), or WQ_EDEADLK (called from a callback; nothing changed).
+ * Stop a timing wheel, wait for the callback that runs, and free it. NULL is allowed.
+ *
+ * Returns how many timers were left.
+ *
+ * Errors: WQ_EDEADLK if called from a callback; nothing has changed.
+ *
+ * Blocks: until the callback has returned.
  */
 WQ_API wq_value wq_timer_free(wq_timer *t);
 
-/* As the functions of wq/wheel.h; none of them blocks. */
+/*
+ * Start, cancel, move and count timers, as the functions of wq/wheel.h with the same names.
+ * wq_timer_now() reads the clock.
+ *
+ * Returns as those of wq/wheel.h.
+ *
+ * Errors: those of wq/wheel.h.
+ *
+ * Threads: any. Blocks: no.
+ */
 WQ_API int wq_timer_add(wq_timer *t, int64_t due_ns, wq_timer_fn fn, void *ctx, wq_timer_id *id);
 WQ_API int wq_timer_after(wq_timer *t, int64_t delay_ns, wq_timer_fn fn, void *ctx,
                           wq_timer_id *id);
@@ -57,12 +78,24 @@ WQ_API wq_value wq_timer_next_deadline(wq_timer *t);
 WQ_API wq_value wq_timer_now(wq_timer *t);
 
 /*
- * No more callbacks and no more timers. Waits for a callback that is under
- * way, unless it is called from one. Returns WQ_OK or WQ_EINVAL.
+ * Stop a timing wheel: no more callbacks and no more timers. It waits for a callback that runs,
+ * unless it is called from one.
+ *
+ * Returns WQ_OK.
+ *
+ * Errors: WQ_EINVAL if t is NULL.
+ *
+ * Blocks: until the callback has returned.
  */
 WQ_API int wq_timer_stop(wq_timer *t);
 
-/* The clock has jumped, as wq_clock_changed(). */
+/*
+ * Tell a timing wheel that its clock has jumped, as wq_clock_changed().
+ *
+ * Returns WQ_OK.
+ *
+ * Errors: WQ_EINVAL if t is NULL.
+ */
 WQ_API int wq_timer_clock_changed(wq_timer *t);
 
 #ifdef __cplusplus

@@ -25,8 +25,8 @@ struct metric {
 #define AT(field) offsetof(wq_snapshot, field)
 
 static const struct metric metrics[] = {
-    {"workqueue_depth", "Keys in line, or held and to come back", GAUGE, AT(queued)},
-    {"workqueue_adds", "Adds that were not merged", COUNTER, AT(adds)},
+    {"workqueue_depth", "Keys that are queued or dirty", GAUGE, AT(queued)},
+    {"workqueue_adds", "Adds that did not merge", COUNTER, AT(adds)},
     {"workqueue_queue_duration_seconds", "From the add to the get", HISTOGRAM, AT(queue)},
     {"workqueue_work_duration_seconds", "From the get to the done", HISTOGRAM, AT(work)},
     {"workqueue_unfinished_work_seconds", "Sum of the ages of the keys that are held",
@@ -34,19 +34,20 @@ static const struct metric metrics[] = {
     {"workqueue_longest_running_processor_seconds", "Age of the key that has been held longest",
      GAUGE_SECONDS, AT(longest_running.age_ns)},
     {"workqueue_retries", "Delayed and limited adds, and retries", COUNTER, AT(retries)},
-    {"wq_waiting", "Keys that wait for their time", GAUGE, AT(waiting)},
-    {"wq_running", "Keys that workers hold", GAUGE, AT(running)},
-    {"wq_left", "Keys that a shutdown left over", GAUGE, AT(left)},
-    {"wq_oldest_queued_seconds", "How long the head of the line has been there", GAUGE_SECONDS,
+    {"wq_waiting", "Keys that wait for their due time", GAUGE, AT(waiting)},
+    {"wq_running", "Keys that are held", GAUGE, AT(running)},
+    {"wq_left", "Keys left over after a shutdown", GAUGE, AT(left)},
+    {"wq_oldest_queued_seconds", "Age of the head of the queue", GAUGE_SECONDS,
      AT(oldest_queued.age_ns)},
-    {"wq_delay_lateness_seconds", "How late waiting keys entered the line", HISTOGRAM, AT(late)},
-    {"wq_merged", "Adds of keys that were in line already", COUNTER, AT(merged)},
+    {"wq_delay_lateness_seconds", "From the due time of a key until it was queued", HISTOGRAM,
+     AT(late)},
+    {"wq_merged", "Adds that merged", COUNTER, AT(merged)},
     {"wq_refused", "Adds that were refused", COUNTER, AT(refused)},
-    {"wq_marked", "Adds of keys that workers held", COUNTER, AT(marked)},
-    {"wq_dropped", "Keys that their handlers gave up", COUNTER, AT(dropped)},
-    {"wq_dead", "Keys that failed for good", COUNTER, AT(dead)},
-    {"wq_stale", "Items that were handed back though they were not held", COUNTER, AT(stale)},
-    {"wq_slow_handlers", "Handlers that took longer than they may", COUNTER, AT(slow_handlers)},
+    {"wq_marked", "Adds of held keys", COUNTER, AT(marked)},
+    {"wq_dropped", "Keys dropped by a verdict", COUNTER, AT(dropped)},
+    {"wq_dead", "Keys that died", COUNTER, AT(dead)},
+    {"wq_stale", "Stale items passed to a call that ends a hold", COUNTER, AT(stale)},
+    {"wq_slow_handlers", "Slow handlers", COUNTER, AT(slow_handlers)},
 };
 
 enum { NMETRICS = sizeof metrics / sizeof metrics[0], NAME_BYTES = 256 };

@@ -109,7 +109,7 @@ class Completions(Case):
         self.type(fd, f"unsetopt auto_menu; fpath=({FOLDER} $fpath); autoload -U compinit; compinit -u -D; "
                       "echo re''ady\n", "ready")
         (self.dir / "keys.txt").touch()
-        for line, wanted in (("wq ", "finish everything and end"), ("wq dr", "wq drain"), ("wq --v", "wq --version"),
+        for line, wanted in (("wq ", "finish all keys and end"), ("wq dr", "wq drain"), ("wq --v", "wq --version"),
                              ("wq help forg", "wq help forget"),
                              ("wq run --kill", "wq run --kill-after="), ("wq run --on-term=d", "--on-term=drain"),
                              ("wq run --jitter=de", "--jitter=decorrelated"), ("wq run -j 4 -a ke", "-a keys.txt"),

@@ -42,7 +42,7 @@ class Page(Case):
         self.assertEqual(options_of(text), named.options(self, "run"))
 
     def test_options_of_orders(self):
-        text = section("Orders", macro="Ss")
+        text = section("Control commands", macro="Ss")
         wanted = set()
         for command in named.ORDERS:
             self.assertRegex(text, rf"\bCm {command}\b")

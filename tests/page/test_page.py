@@ -249,7 +249,7 @@ class Exact(PageTest):
         self.no_errors()
 
     def test_headline(self):
-        """How long the head of the line has been there, and what needs a person, open or not."""
+        """The age of the head of the queue, and what needs a person, open or not."""
         self.server.keys.update(calm=[], stuck=[], ordered=[])
         troubles = dict(dead=10000, slow_handlers=1, refused=7, stale=3, left=4)
         self.serve(lambda: [fake.picture("calm", merged=5, marked=5, retries=5, remembered=5), fake.picture("ordered", queued=3),
@@ -259,7 +259,7 @@ class Exact(PageTest):
         self.assertEqual([self.text(n, "[data-figure=oldest]") for n in self.names()], ["–", "–", "1 min 38 s"])
         marks = self.js("return [...document.querySelectorAll('summary .mark')].map((e) => e.checkVisibility() ? e.textContent : null)")
         self.assertEqual(marks, [None, None, "10.0 k dead, 1 slow_handlers, 7 refused, 3 stale, 4 left"])
-        self.assertEqual(self.text("calm", ".oldest"), "Nothing is in line.")
+        self.assertEqual(self.text("calm", ".oldest"), "No key is queued.")
         self.assertIn("order of its own", self.text("ordered", ".oldest"))
         self.assertEqual(self.js("return document.title"), f"wq 127.0.0.1:{self.server.port}")
         self.no_errors()
@@ -374,7 +374,7 @@ class Exact(PageTest):
         self.assertEqual([r[0] for r in self.keys(shown[1], "running")],
                          [hostile[0], "nul␀", "x" * 127 + "…", hostile[3]])
         # What is written from right to left does not turn the words around it.
-        self.assertEqual(self.text(shown[0], ".oldest"), f"The oldest in line: {hostile[0]}, for 5 ns")
+        self.assertEqual(self.text(shown[0], ".oldest"), f"The oldest queued key: {hostile[0]}, for 5 ns")
         self.assertEqual(self.text(shown[0], ".oldest bdi"), hostile[0])
         self.assertEqual(self.text(shown[1], ".oldest bdi"), HOSTILE)
         self.assertEqual(self.js("return document.querySelectorAll('img, b:not(.figure b), body script').length"), 1)

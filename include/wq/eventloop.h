@@ -1,0 +1,68 @@
+/*
+ * A queue in an event loop, without threads.
+ *
+ *     struct pollfd p = {.fd = wq_fd(q), .events = POLLIN};
+ *
+ *     while (poll(&p, 1, -1) > 0)
+ *         while (wq_try_get(q, &it) == WQ_OK)
+ *             wq_settle(q, &it, work(&it));
+ *
+ * wq/queue.h includes this header; threads, states and times are described there.
+ */
+#ifndef WQ_EVENTLOOP_H
+#define WQ_EVENTLOOP_H
+
+#include <wq/types.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/*
+ * [FD] Get a descriptor for poll, select or epoll. It is readable when a key is ready, when a
+ * waiting key comes due (on the real clock), and when the queue is shut down.
+ *
+ * The first call makes the descriptor; later calls return the same one. It is close-on-exec. It
+ * stays readable until a get without waiting (wq_try_get()) finds no key, so it may be readable
+ * although another thread took the key. Do not read from it.
+ *
+ * Ownership: the queue's. wq_free() closes it.
+ *
+ * Returns the descriptor.
+ *
+ * Errors: WQ_EINVAL if q is NULL; WQ_EIO if no descriptor could be made.
+ *
+ * Blocks: no.
+ */
+WQ_API int wq_fd(wq_queue *q);
+
+/*
+ * Tell when the next waiting key comes due. The answer may be too early after a cancel. It is for
+ * event loops that cannot poll wq_fd(), which becomes readable at that time, or that run on a
+ * clock of their own.
+ *
+ * Returns the time on the queue's clock; WQ_NEVER if no key comes due, or the queue is shut down
+ * and leaves waiting keys over.
+ *
+ * Errors: WQ_EINVAL if q is NULL.
+ *
+ * Blocks: no.
+ */
+WQ_API wq_value wq_next_deadline(wq_queue *q);
+
+/*
+ * Tell the queue that its clock has jumped: every thread that sleeps until some time reads the
+ * clock again. Only a custom clock (wq/clock.h) needs it.
+ *
+ * Returns WQ_OK.
+ *
+ * Errors: WQ_EINVAL if q is NULL.
+ *
+ * Blocks: no.
+ */
+WQ_API int wq_clock_changed(wq_queue *q);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
