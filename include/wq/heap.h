@@ -43,7 +43,8 @@ typedef struct wq_heap_elem {
 
 /*
  * Make an empty heap. allocator may be NULL: malloc. It is copied.
- * Returns WQ_OK, WQ_EINVAL (out is NULL, or an allocator without functions), WQ_ENOMEM.
+ * Returns WQ_OK, WQ_EINVAL (out is NULL, or an allocator without functions or with a
+ * reserved word not zero), WQ_ENOMEM.
  */
 WQ_API int wq_heap_new(wq_heap **out, const wq_allocator *allocator);
 

@@ -154,7 +154,7 @@ WQ_API wq_limiter *wq_limiter_item_based(void);
  * free:         called once, when the limiter is freed. Optional.
  *
  * The struct is copied. What its constructor is given belongs to it in every case.
- * WQ_EINVAL: f is NULL, or one of the first three is.
+ * WQ_EINVAL: f is NULL, or one of the first three is, or a reserved word is not zero.
  */
 typedef struct wq_limiter_functions {
 	int64_t (*when)(void *ctx, const void *key, size_t len, int64_t now_ns);
@@ -163,6 +163,7 @@ typedef struct wq_limiter_functions {
 	void (*give_back)(void *ctx, const void *key, size_t len);
 	void (*free)(void *ctx);
 	void *ctx;
+	uint64_t reserved[4]; /* must be zero */
 } wq_limiter_functions;
 
 WQ_API wq_limiter *wq_limiter_custom(const wq_limiter_functions *f);

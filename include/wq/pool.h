@@ -92,7 +92,7 @@ typedef struct wq_pool_options {
  *
  * A queue that is shut down already: the workers finish what is there, and end.
  */
-WQ_API int wq_pool_start(wq_pool **out, wq_queue *q, const wq_pool_options *options);
+WQ_API WQ_MUST_CHECK int wq_pool_start(wq_pool **out, wq_queue *q, const wq_pool_options *options);
 
 /*
  * Have n workers. More are started at once; fewer: as many end, each when it is done with
@@ -136,12 +136,12 @@ WQ_API int wq_pool_stop_for(wq_pool *p, int64_t timeout_ns);
  * Answers like the drain, or, if only the workers' end took too long, WQ_ETIMEDOUT. After WQ_EINVAL
  * and WQ_EDEADLK nothing was begun; after anything else the workers take no more keys.
  */
-WQ_API int wq_pool_drain_until(wq_pool *p, int64_t deadline_ns, const wq_drain_options *options,
-                               wq_report *report);
+WQ_API WQ_MUST_CHECK int wq_pool_drain_until(wq_pool *p, int64_t deadline_ns,
+                                             const wq_drain_options *options, wq_report *report);
 
 /* The same with a timeout from now, as wq_drain_for(). */
-WQ_API int wq_pool_drain_for(wq_pool *p, int64_t timeout_ns, const wq_drain_options *options,
-                             wq_report *report);
+WQ_API WQ_MUST_CHECK int wq_pool_drain_for(wq_pool *p, int64_t timeout_ns,
+                                           const wq_drain_options *options, wq_report *report);
 
 /*
  * Stop the pool, wait for its handlers, however long they take, and free it.

@@ -169,7 +169,7 @@ typedef struct wq_options {
  * Returns WQ_OK, or:
  *   WQ_EINVAL    out is NULL; a reserved word is not zero; within > 1; name too long;
  *                spin_ns out of range; a clock, allocator or order without
- *                its functions; engine_options without an engine; max_attempts
+ *                its functions or with a reserved word not zero; engine_options without an engine; max_attempts
  *                above WQ_FAILURES_MAX, or with a limiter that counts no failures; a
  *                registry or a provider without a name; a registry with one that is no UTF-8, or
  *                is "." or "..", which no address on the web can have as a part; a provider whose
@@ -183,7 +183,7 @@ typedef struct wq_options {
  * Blocks: no; with a registry, while somebody looks at its queues (wq_registry_each()).
  * Allocates: yes.
  */
-WQ_API int wq_new(wq_queue **out, const wq_options *options);
+WQ_API WQ_MUST_CHECK int wq_new(wq_queue **out, const wq_options *options);
 
 /*
  * Free a queue. Keys that are still queued or wait, or were left over, are given
@@ -442,16 +442,16 @@ struct wq_item {
  *
  * Blocks: until a key is ready. Allocates: no.
  */
-WQ_API int wq_get(wq_queue *q, wq_item *item);
+WQ_API WQ_MUST_CHECK int wq_get(wq_queue *q, wq_item *item);
 
 /* The same, but waits no longer than until deadline_ns: WQ_ETIMEDOUT. A deadline < WQ_NOWAIT: WQ_EINVAL. */
-WQ_API int wq_get_until(wq_queue *q, wq_item *item, int64_t deadline_ns);
+WQ_API WQ_MUST_CHECK int wq_get_until(wq_queue *q, wq_item *item, int64_t deadline_ns);
 
 /* The same with a span from now. A span <= 0 looks once. */
-WQ_API int wq_get_for(wq_queue *q, wq_item *item, int64_t timeout_ns);
+WQ_API WQ_MUST_CHECK int wq_get_for(wq_queue *q, wq_item *item, int64_t timeout_ns);
 
 /* The same, without waiting: WQ_EAGAIN if nothing is ready. Blocks: no. */
-WQ_API int wq_try_get(wq_queue *q, wq_item *item);
+WQ_API WQ_MUST_CHECK int wq_try_get(wq_queue *q, wq_item *item);
 
 /*
  * Get up to `max` keys at once: waits like wq_get_until() for the first and
@@ -463,8 +463,10 @@ WQ_API int wq_try_get(wq_queue *q, wq_item *item);
  * Returns how many items were filled, at least 1, or an error of
  * wq_get_until(); also WQ_EINVAL for max 0 or above INT_MAX.
  */
-WQ_API int wq_get_many_until(wq_queue *q, wq_item *items, size_t max, int64_t deadline_ns);
-WQ_API int wq_get_many_for(wq_queue *q, wq_item *items, size_t max, int64_t timeout_ns);
+WQ_API WQ_MUST_CHECK int wq_get_many_until(wq_queue *q, wq_item *items, size_t max,
+                                           int64_t deadline_ns);
+WQ_API WQ_MUST_CHECK int wq_get_many_for(wq_queue *q, wq_item *items, size_t max,
+                                         int64_t timeout_ns);
 
 /*
  * [INTR] Make n blocked Gets return WQ_EINTERRUPTED. If fewer are blocked, the rest
@@ -520,11 +522,11 @@ WQ_API int wq_done_many(wq_queue *q, const wq_item *items, size_t n, int *outcom
  *
  * Blocks: until a key is ready. Allocates: no.
  */
-WQ_API int wq_next(wq_queue *q, wq_item *item);
+WQ_API WQ_MUST_CHECK int wq_next(wq_queue *q, wq_item *item);
 
 /* The same with a deadline or a timeout, as wq_get_until() and wq_get_for(). */
-WQ_API int wq_next_until(wq_queue *q, wq_item *item, int64_t deadline_ns);
-WQ_API int wq_next_for(wq_queue *q, wq_item *item, int64_t timeout_ns);
+WQ_API WQ_MUST_CHECK int wq_next_until(wq_queue *q, wq_item *item, int64_t deadline_ns);
+WQ_API WQ_MUST_CHECK int wq_next_for(wq_queue *q, wq_item *item, int64_t timeout_ns);
 
 /*
  * wq_done_many() of the first n items and wq_get_many_until() into the same array,
@@ -535,9 +537,10 @@ WQ_API int wq_next_for(wq_queue *q, wq_item *item, int64_t timeout_ns);
  * Returns how many items were filled, or an error of wq_next_until() or
  * wq_get_many_until().
  */
-WQ_API int wq_next_many_until(wq_queue *q, wq_item *items, size_t n, size_t max,
-                        int64_t deadline_ns);
-WQ_API int wq_next_many_for(wq_queue *q, wq_item *items, size_t n, size_t max, int64_t timeout_ns);
+WQ_API WQ_MUST_CHECK int wq_next_many_until(wq_queue *q, wq_item *items, size_t n, size_t max,
+                                            int64_t deadline_ns);
+WQ_API WQ_MUST_CHECK int wq_next_many_for(wq_queue *q, wq_item *items, size_t n, size_t max,
+                                          int64_t timeout_ns);
 
 /*
  * Give a held key back unfinished, to the tail of the line (WQ_TAIL) or to
@@ -627,10 +630,10 @@ WQ_API int wq_settle(wq_queue *q, const wq_item *item, wq_verdict verdict);
  * Answers like wq_next_until(). *settled, unless it is NULL, is what
  * wq_settle() would have answered; it is written whenever the hold has ended.
  */
-WQ_API int wq_settle_next_until(wq_queue *q, wq_item *item, wq_verdict verdict,
-                                int64_t deadline_ns, int *settled);
-WQ_API int wq_settle_next_for(wq_queue *q, wq_item *item, wq_verdict verdict, int64_t timeout_ns,
-                              int *settled);
+WQ_API WQ_MUST_CHECK int wq_settle_next_until(wq_queue *q, wq_item *item, wq_verdict verdict,
+                                              int64_t deadline_ns, int *settled);
+WQ_API WQ_MUST_CHECK int wq_settle_next_for(wq_queue *q, wq_item *item, wq_verdict verdict,
+                                            int64_t timeout_ns, int *settled);
 
 /*
  * Ask to hold the item for span_ns more from now. In the memory engine a hold
@@ -778,12 +781,12 @@ typedef struct wq_drain_options {
  * Whoever holds an item and drains waits for itself: do not.
  * Blocks: yes.
  */
-WQ_API int wq_drain_until(wq_queue *q, int64_t deadline_ns, const wq_drain_options *options,
-                          wq_report *report);
+WQ_API WQ_MUST_CHECK int wq_drain_until(wq_queue *q, int64_t deadline_ns,
+                                        const wq_drain_options *options, wq_report *report);
 
 /* The same with a timeout from now (<= 0: does not wait). */
-WQ_API int wq_drain_for(wq_queue *q, int64_t timeout_ns, const wq_drain_options *options,
-                        wq_report *report);
+WQ_API WQ_MUST_CHECK int wq_drain_for(wq_queue *q, int64_t timeout_ns,
+                                      const wq_drain_options *options, wq_report *report);
 
 /* ---- look ---------------------------------------------------------------- */
 

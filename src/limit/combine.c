@@ -115,14 +115,22 @@ static const struct wq__limiter_kind custom = {
     .release = custom_release,
 };
 
+static bool functions_good(const wq_limiter_functions *f)
+{
+	for (size_t i = 0; i < sizeof f->reserved / sizeof f->reserved[0]; i++)
+		if (f->reserved[i] != 0)
+			return false;
+	return f->when && f->forget && f->failures;
+}
+
 wq_limiter *wq_limiter_custom(const wq_limiter_functions *f)
 {
 	wq_limiter *l;
 
 	if (!f)
 		return wq__limiter_error(WQ_EINVAL);
-	l = f->when && f->forget && f->failures ? wq__limiter_new(&wq__default_allocator, &custom)
-	                                            : wq__limiter_error(WQ_EINVAL);
+	l = functions_good(f) ? wq__limiter_new(&wq__default_allocator, &custom)
+	                      : wq__limiter_error(WQ_EINVAL);
 	/* What was handed over is ours even if there is no limiter to own it. */
 	if (l->status < 0 && f->free)
 		f->free(f->ctx);

@@ -69,8 +69,12 @@ static int check_name(const wq_options *o)
 
 static int check_hooks(const wq_options *o)
 {
-	if (!o->clock->now)
-		return wq__fail(WQ_EINVAL, "the clock has no function now");
+	if (!wq__clock_good(o->clock))
+		return wq__fail(WQ_EINVAL, o->clock->now
+		                               ? "a reserved word of the clock is not zero"
+		                               : "the clock has no function now");
+	if (o->order && !ALL_ZERO(o->order->reserved))
+		return wq__fail(WQ_EINVAL, "a reserved word of the order is not zero");
 	if (o->order && (!o->order->push || !o->order->pop))
 		return wq__fail(WQ_EINVAL, "the order has no function push or pop");
 	if (o->order && o->order->room > WQ_ORDER_ROOM_MAX)
@@ -177,6 +181,18 @@ no_engine:
 	return rc;
 }
 
+/* What even a limiter cannot be made without. */
+static int check_ground(wq_queue **out, const wq_allocator *a)
+{
+	if (!out)
+		return wq__fail(WQ_EINVAL, "there is no place for the queue: out is NULL");
+	if (wq__allocator_good(a))
+		return WQ_OK;
+	return wq__fail(WQ_EINVAL, a->alloc && a->free
+	                               ? "a reserved word of the allocator is not zero"
+	                               : "the allocator has no function alloc or free");
+}
+
 int wq_new(wq_queue **out, const wq_options *options)
 {
 	wq_options o = options ? *options : (wq_options){0};
@@ -190,10 +206,7 @@ int wq_new(wq_queue **out, const wq_options *options)
 	/* No name is no metrics. */
 	if (o.name && o.name[0] == '\0')
 		o.name = NULL;
-	rc = out && o.allocator->alloc && o.allocator->free
-	         ? WQ_OK
-	         : wq__fail(WQ_EINVAL, out ? "the allocator has no function alloc or free"
-	                                   : "there is no place for the queue: out is NULL");
+	rc = check_ground(out, o.allocator);
 	if (!o.limiter && rc == WQ_OK)
 		o.limiter = wq__limiter_default(o.allocator);
 

@@ -42,9 +42,9 @@ static int check_options(const wq_delayqueue_options *o)
 	for (size_t i = 0; i < sizeof o->reserved / sizeof o->reserved[0]; i++)
 		if (o->reserved[i] != 0)
 			return WQ_EINVAL;
-	if (o->allocator && (!o->allocator->alloc || !o->allocator->free))
+	if (o->allocator && !wq__allocator_good(o->allocator))
 		return WQ_EINVAL;
-	return o->clock && !o->clock->now ? WQ_EINVAL : WQ_OK;
+	return o->clock && !wq__clock_good(o->clock) ? WQ_EINVAL : WQ_OK;
 }
 
 int wq_delayqueue_new(wq_delayqueue **out, const wq_delayqueue_options *options)

@@ -43,7 +43,7 @@ int wq_heap_new(wq_heap **out, const wq_allocator *allocator)
 	const wq_allocator *a = allocator ? allocator : &wq__default_allocator;
 	wq_heap *h;
 
-	if (!out || !a->alloc || !a->free)
+	if (!out || !wq__allocator_good(a))
 		return WQ_EINVAL;
 	h = wq__alloc(a, sizeof *h, 8);
 	if (!h)

@@ -113,7 +113,7 @@ int wq_timer_new(wq_timer **out, const wq_timer_options *options)
 	for (size_t i = 0; i < sizeof o.reserved / sizeof o.reserved[0]; i++)
 		if (o.reserved[i] != 0)
 			return WQ_EINVAL;
-	if (!out || (o.clock && !o.clock->now) || !a->alloc || !a->free)
+	if (!out || (o.clock && !wq__clock_good(o.clock)) || !wq__allocator_good(a))
 		return WQ_EINVAL;
 	t = wq__alloc(a, sizeof *t, 64);
 	if (!t)

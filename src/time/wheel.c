@@ -79,7 +79,7 @@ static int check_options(const wq_wheel_options *o)
 		return WQ_EINVAL;
 	if (o->size == 1 || o->size > WQ__AGENDA_SLOTS || (o->size & (o->size - 1)) != 0)
 		return WQ_EINVAL;
-	if (o->allocator && (!o->allocator->alloc || !o->allocator->free))
+	if (o->allocator && !wq__allocator_good(o->allocator))
 		return WQ_EINVAL;
 	return WQ_OK;
 }
