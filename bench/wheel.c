@@ -409,7 +409,7 @@ static void never_fires(void *ctx, const wq_timer_event *event)
 static void wheel_bytes_run(const void *arg, void *state, struct bench_sample *samples)
 {
 	size_t n = bench_sizes.keys, bytes = 0;
-	wq_allocator allocator = {count_alloc, count_free, &bytes};
+	wq_allocator allocator = {.alloc = count_alloc, .free = count_free, .ctx = &bytes};
 	wq_wheel_options options = {.allocator = &allocator};
 	int64_t *spans = bench_spans(n, WQ_SECOND, WQ_MINUTE);
 	wq_wheel *w;

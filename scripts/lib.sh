@@ -11,8 +11,10 @@ set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cd "$root"
 
-# Where programs are that were unpacked, not installed.
+# Where programs are that were unpacked, not installed; and what is of another architecture, or old.
 tools=$root/build/tools
+arm64=$tools/arm64
+old_cmake=$tools/cmake-3.18/cmake/data/bin/cmake
 PATH=$PATH:$tools/usr/bin
 
 cpus=$(nproc 2>/dev/null || echo 1)
@@ -35,6 +37,9 @@ have() {
 	glib) pkg-config --exists glib-2.0 2>/dev/null ;;
 	cmocka) pkg-config --exists cmocka 2>/dev/null ;;
 	libmicrohttpd) pkg-config --exists libmicrohttpd 2>/dev/null ;;
+	cmocka-arm64) [ -f "$arm64/usr/include/cmocka.h" ] ;;
+	pip) python3 -m pip --version >/dev/null 2>&1 ;;
+	cmake-3.18) [ -x "$old_cmake" ] ;;
 	selenium) /usr/bin/python3 -c "import selenium" 2>/dev/null ;; # of the system, whichever python3 comes first
 	clang-rt) # the runtimes of clang's sanitizers and of libFuzzer
 		local dir
@@ -64,6 +69,13 @@ package_of() {
 	mvn) echo maven ;;
 	clang-rt) echo "libclang-rt-$(clang -dumpversion | cut -d. -f1)-dev" ;;
 	nm | readelf) echo binutils ;;
+	cmocka-arm64) echo libcmocka-dev:arm64 ;;
+	pip) echo python3-pip ;;
+	cmake-3.18) echo cmake==3.18.4.post1 ;; # of Python's registry: Debian has newer ones only
+	abidw) echo abigail-tools ;;
+	musl-gcc) echo musl-tools ;;
+	aarch64-linux-gnu-gcc) echo gcc-aarch64-linux-gnu ;;
+	qemu-aarch64-static) echo qemu-user-static ;;
 	script) echo bsdutils ;;
 	*) echo "$1" ;;
 	esac
@@ -114,14 +126,44 @@ apt_unpack() {
 	rm -rf "$tools/deb"
 }
 
+# For tests of another architecture. apt reads its lists into a folder of their own: the system does
+# not get to know it.
+unpack_arm64() {
+	local apt=$arm64/apt deb get
+	get=(apt-get -qq -o APT::Architecture=arm64 -o APT::Architectures=arm64 -o Dir::State="$apt"
+		-o Dir::State::status="$apt/status" -o Dir::Cache="$apt" -o APT::Sandbox::User=root)
+	echo "Unpacking into ${arm64#"$root/"}: $*"
+	mkdir -p "$apt/lists/partial" "$apt/archives/partial" "$apt/deb"
+	: >"$apt/status"
+	(
+		cd "$apt/deb"
+		"${get[@]}" update </dev/null >/dev/null 2>&1 && "${get[@]}" download "$@" </dev/null >/dev/null
+	) || return 1
+	for deb in "$apt"/deb/*.deb; do
+		dpkg -x "$deb" "$arm64" || return 1
+	done
+	rm -rf "$apt"
+}
+
+unpack_wheel() {
+	echo "Unpacking into ${tools#"$root/"}: $*"
+	PIP_ROOT_USER_ACTION=ignore python3 -m pip install --quiet --disable-pip-version-check --target "$tools/cmake-3.18" "$@" </dev/null >/dev/null
+}
+
 # get_packages <package>...
 get_packages() {
-	local package installed=() unpacked=()
+	local package installed=() unpacked=() foreign=() wheels=()
 	for package; do
-		if starts_service "$package"; then unpacked+=("$package"); else installed+=("$package"); fi
+		case $package in
+		libcmocka-dev:arm64) foreign+=(libcmocka0 libcmocka-dev) ;;
+		*==*) wheels+=("$package") ;;
+		*) if starts_service "$package"; then unpacked+=("$package"); else installed+=("$package"); fi ;;
+		esac
 	done
 	[ ${#installed[@]} = 0 ] || apt_install "${installed[@]}" || return 1
-	[ ${#unpacked[@]} = 0 ] || apt_unpack "${unpacked[@]}"
+	[ ${#unpacked[@]} = 0 ] || apt_unpack "${unpacked[@]}" || return 1
+	[ ${#foreign[@]} = 0 ] || unpack_arm64 "${foreign[@]}" || return 1
+	[ ${#wheels[@]} = 0 ] || unpack_wheel "${wheels[@]}"
 }
 
 # need <tool>...: see to it that they are there.

@@ -214,7 +214,7 @@ void settle_unstarted(struct run *r, struct job *j, int error)
 {
 	j->ended_ns = j->began_ns;
 	/* As a shell would tell it. */
-	j->status = W_EXITCODE(error == ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_EXEC, 0);
+	j->status = (error == ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_EXEC) << 8;
 	if (j->unkept) {
 		unstarted(r, j, "its results cannot be kept", error, false);
 	} else {

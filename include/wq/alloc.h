@@ -11,6 +11,7 @@
 #define WQ_ALLOC_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -44,6 +45,7 @@ typedef struct wq_allocator {
 	void *(*alloc)(void *ctx, size_t size, size_t align);
 	void (*free)(void *ctx, void *p, size_t size);
 	void *ctx;
+	uint64_t reserved[2]; /* must be zero */
 } wq_allocator;
 
 #ifdef __cplusplus

@@ -57,6 +57,7 @@ typedef struct wq_clock {
 	int64_t (*now)(void *ctx);
 	int (*watch)(void *ctx, void (*changed)(void *arg), void *arg, int on);
 	void *ctx;
+	uint64_t reserved[2]; /* must be zero */
 } wq_clock;
 
 /*

@@ -33,9 +33,9 @@ extern "C" {
  *
  * Blocks: until a key is ready or the time has passed; wq_try_get(): no. Allocates: no.
  */
-WQ_API int wq_get_until(wq_queue *q, wq_item *item, int64_t deadline_ns);
-WQ_API int wq_get_for(wq_queue *q, wq_item *item, int64_t timeout_ns);
-WQ_API int wq_try_get(wq_queue *q, wq_item *item);
+WQ_API WQ_MUST_CHECK int wq_get_until(wq_queue *q, wq_item *item, int64_t deadline_ns);
+WQ_API WQ_MUST_CHECK int wq_get_for(wq_queue *q, wq_item *item, int64_t timeout_ns);
+WQ_API WQ_MUST_CHECK int wq_try_get(wq_queue *q, wq_item *item);
 
 /*
  * End a hold and get the next key, as wq_done() and wq_get() in one step. It takes the lock once:
@@ -54,9 +54,9 @@ WQ_API int wq_try_get(wq_queue *q, wq_item *item);
  *
  * Blocks: until a key is ready. Allocates: no.
  */
-WQ_API int wq_next(wq_queue *q, wq_item *item);
-WQ_API int wq_next_until(wq_queue *q, wq_item *item, int64_t deadline_ns);
-WQ_API int wq_next_for(wq_queue *q, wq_item *item, int64_t timeout_ns);
+WQ_API WQ_MUST_CHECK int wq_next(wq_queue *q, wq_item *item);
+WQ_API WQ_MUST_CHECK int wq_next_until(wq_queue *q, wq_item *item, int64_t deadline_ns);
+WQ_API WQ_MUST_CHECK int wq_next_for(wq_queue *q, wq_item *item, int64_t timeout_ns);
 
 /*
  * End a hold and queue the key again, unfinished. The key goes to the tail (WQ_TAIL) or to the

@@ -45,7 +45,8 @@ typedef struct wq_heap_elem {
  *
  * Returns WQ_OK.
  *
- * Errors: WQ_EINVAL if out is NULL or the allocator lacks a function; WQ_ENOMEM.
+ * Errors: WQ_EINVAL if out is NULL or the allocator lacks a function or has a
+ * reserved word that is not zero; WQ_ENOMEM.
  */
 WQ_API int wq_heap_new(wq_heap **out, const wq_allocator *allocator);
 

@@ -198,6 +198,7 @@ typedef struct wq_limiter_functions {
 	void (*give_back)(void *ctx, const void *key, size_t len);
 	void (*free)(void *ctx);
 	void *ctx;
+	uint64_t reserved[4]; /* must be zero */
 } wq_limiter_functions;
 
 /*

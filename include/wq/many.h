@@ -46,8 +46,10 @@ WQ_API int wq_add_many(wq_queue *q, const wq_key *keys, size_t n, int *outcomes)
  *
  * Blocks: until a key is ready or the time has passed. Allocates: no.
  */
-WQ_API int wq_get_many_until(wq_queue *q, wq_item *items, size_t max, int64_t deadline_ns);
-WQ_API int wq_get_many_for(wq_queue *q, wq_item *items, size_t max, int64_t timeout_ns);
+WQ_API WQ_MUST_CHECK int wq_get_many_until(wq_queue *q, wq_item *items, size_t max,
+                                           int64_t deadline_ns);
+WQ_API WQ_MUST_CHECK int wq_get_many_for(wq_queue *q, wq_item *items, size_t max,
+                                         int64_t timeout_ns);
 
 /*
  * End n holds, as wq_done() one after another. The lock is released at least every 256 keys.
@@ -74,9 +76,10 @@ WQ_API int wq_done_many(wq_queue *q, const wq_item *items, size_t n, int *outcom
  *
  * Blocks: until a key is ready or the time has passed. Allocates: no.
  */
-WQ_API int wq_next_many_until(wq_queue *q, wq_item *items, size_t n, size_t max,
-                              int64_t deadline_ns);
-WQ_API int wq_next_many_for(wq_queue *q, wq_item *items, size_t n, size_t max, int64_t timeout_ns);
+WQ_API WQ_MUST_CHECK int wq_next_many_until(wq_queue *q, wq_item *items, size_t n, size_t max,
+                                            int64_t deadline_ns);
+WQ_API WQ_MUST_CHECK int wq_next_many_for(wq_queue *q, wq_item *items, size_t n, size_t max,
+                                          int64_t timeout_ns);
 
 #ifdef __cplusplus
 }

@@ -57,6 +57,7 @@ typedef struct wq_order {
 	void (*free)(void *ctx);
 	void *ctx;
 	size_t room;
+	uint64_t reserved[4]; /* must be zero */
 } wq_order;
 
 #define WQ_ORDER_ROOM_MAX 256

@@ -91,7 +91,7 @@ typedef struct wq_pool_options {
  *   WQ_ENOMEM  out of memory
  *   WQ_EIO     the system cannot start a thread
  */
-WQ_API int wq_pool_start(wq_pool **out, wq_queue *q, const wq_pool_options *options);
+WQ_API WQ_MUST_CHECK int wq_pool_start(wq_pool **out, wq_queue *q, const wq_pool_options *options);
 
 /*
  * Change the number of workers to n. More workers start at once. Surplus workers end, each when it
@@ -153,10 +153,10 @@ WQ_API int wq_pool_stop_for(wq_pool *p, int64_t timeout_ns);
  *
  * Blocks: yes.
  */
-WQ_API int wq_pool_drain_until(wq_pool *p, int64_t deadline_ns, const wq_drain_options *options,
-                               wq_report *report);
-WQ_API int wq_pool_drain_for(wq_pool *p, int64_t timeout_ns, const wq_drain_options *options,
-                             wq_report *report);
+WQ_API WQ_MUST_CHECK int wq_pool_drain_until(wq_pool *p, int64_t deadline_ns,
+                                             const wq_drain_options *options, wq_report *report);
+WQ_API WQ_MUST_CHECK int wq_pool_drain_for(wq_pool *p, int64_t timeout_ns,
+                                           const wq_drain_options *options, wq_report *report);
 
 /*
  * Stop a pool, wait for its handlers without a limit, and free it. NULL is allowed.

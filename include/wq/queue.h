@@ -138,7 +138,7 @@ extern "C" {
  * Blocks: no; with a registry, while another thread visits its queues (wq_registry_each()).
  * Allocates: yes.
  */
-WQ_API int wq_new(wq_queue **out, const wq_options *options);
+WQ_API WQ_MUST_CHECK int wq_new(wq_queue **out, const wq_options *options);
 
 /*
  * Free a queue. Keys that are queued, waiting or left over are discarded and counted; after a
@@ -211,7 +211,7 @@ WQ_API int wq_add_at(wq_queue *q, const void *key, size_t len, int64_t due_ns);
  *
  * Blocks: until a key is ready. Allocates: no.
  */
-WQ_API int wq_get(wq_queue *q, wq_item *item);
+WQ_API WQ_MUST_CHECK int wq_get(wq_queue *q, wq_item *item);
 
 /*
  * End a hold as finished. A dirty key goes to the tail, also during a shutdown; any other key is
@@ -304,10 +304,10 @@ WQ_API int wq_shutdown(wq_queue *q);
  *
  * Blocks: yes.
  */
-WQ_API int wq_drain_for(wq_queue *q, int64_t timeout_ns, const wq_drain_options *options,
-                        wq_report *report);
-WQ_API int wq_drain_until(wq_queue *q, int64_t deadline_ns, const wq_drain_options *options,
-                          wq_report *report);
+WQ_API WQ_MUST_CHECK int wq_drain_for(wq_queue *q, int64_t timeout_ns,
+                                      const wq_drain_options *options, wq_report *report);
+WQ_API WQ_MUST_CHECK int wq_drain_until(wq_queue *q, int64_t deadline_ns,
+                                        const wq_drain_options *options, wq_report *report);
 
 #ifdef __cplusplus
 }

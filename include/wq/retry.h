@@ -66,10 +66,10 @@ WQ_API int wq_settle(wq_queue *q, const wq_item *item, wq_verdict verdict);
  *
  * Blocks: until a key is ready or the time has passed.
  */
-WQ_API int wq_settle_next_until(wq_queue *q, wq_item *item, wq_verdict verdict, int64_t deadline_ns,
-                                int *settled);
-WQ_API int wq_settle_next_for(wq_queue *q, wq_item *item, wq_verdict verdict, int64_t timeout_ns,
-                              int *settled);
+WQ_API WQ_MUST_CHECK int wq_settle_next_until(wq_queue *q, wq_item *item, wq_verdict verdict,
+                                              int64_t deadline_ns, int *settled);
+WQ_API WQ_MUST_CHECK int wq_settle_next_for(wq_queue *q, wq_item *item, wq_verdict verdict,
+                                            int64_t timeout_ns, int *settled);
 
 /*
  * [LIMITED] Add a key after the limiter's delay, with policy WQ_MIN. A delay of 0 adds it now. The

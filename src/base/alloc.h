@@ -9,6 +9,12 @@
 
 extern const wq_allocator wq__default_allocator;
 
+/* Is it complete, and of a version that this library knows? */
+static inline bool wq__allocator_good(const wq_allocator *a)
+{
+	return a->alloc && a->free && (a->reserved[0] | a->reserved[1]) == 0;
+}
+
 static inline void *wq__alloc(const wq_allocator *a, size_t size, size_t align)
 {
 	return a->alloc(a->ctx, size, align);

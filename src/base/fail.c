@@ -22,9 +22,17 @@ int wq__fail(int status, const char *format, ...)
 	return status;
 }
 
-int wq__fail_allocator(void)
+int wq__fail_allocator(const wq_allocator *a)
 {
-	return wq__fail(WQ_EINVAL, "the allocator has no function alloc or free");
+	return wq__fail(WQ_EINVAL, a->alloc && a->free
+	                               ? "a reserved word of the allocator is not zero"
+	                               : "the allocator has no function alloc or free");
+}
+
+int wq__fail_clock(const wq_clock *c)
+{
+	return wq__fail(WQ_EINVAL, c->now ? "a reserved word of the clock is not zero"
+	                                  : "the clock has no function now");
 }
 
 int wq__fail_memory(void)

@@ -5,13 +5,16 @@
 #ifndef WQ_BASE_FAIL_H
 #define WQ_BASE_FAIL_H
 
+#include <wq/alloc.h>
+#include <wq/clock.h>
 #include <wq/status.h>
 
 /* Remembers the text, cut off if it is long, and returns the status. */
 __attribute__((format(printf, 2, 3), cold)) int wq__fail(int status, const char *format, ...);
 
 /* What many say: WQ_EINVAL, WQ_ENOMEM. */
-__attribute__((cold)) int wq__fail_allocator(void);
+__attribute__((cold)) int wq__fail_allocator(const wq_allocator *a);
+__attribute__((cold)) int wq__fail_clock(const wq_clock *c);
 __attribute__((cold)) int wq__fail_memory(void);
 
 /* What failed, and why errno says it did. */

@@ -119,19 +119,30 @@ static const struct wq__limiter_kind custom = {
     .release = custom_release,
 };
 
+static bool functions_good(const wq_limiter_functions *f)
+{
+	const char *missing = !f->when ? "when" : !f->forget ? "forget" : "failures";
+
+	for (size_t i = 0; i < sizeof f->reserved / sizeof f->reserved[0]; i++)
+		if (f->reserved[i] != 0)
+			return wq__fail(WQ_EINVAL, "a reserved word of the limiter is not zero") >=
+			       0;
+	if (f->when && f->forget && f->failures)
+		return true;
+	wq__fail(WQ_EINVAL, "the limiter has no function %s", missing);
+	return false;
+}
+
 wq_limiter *wq_limiter_custom(const wq_limiter_functions *f)
 {
 	wq_limiter *l;
 
 	if (!f)
 		return wq__limiter_error(wq__fail(WQ_EINVAL, "there are no functions: f is NULL"));
-	if (f->when && f->forget && f->failures)
-		l = wq__limiter_new(&wq__default_allocator, &custom);
+	if (!functions_good(f))
+		l = wq__limiter_error(WQ_EINVAL);
 	else
-		l = wq__limiter_error(wq__fail(WQ_EINVAL, "the limiter has no function %s",
-		                               !f->when     ? "when"
-		                               : !f->forget ? "forget"
-		                                            : "failures"));
+		l = wq__limiter_new(&wq__default_allocator, &custom);
 	/* What was handed over is ours even if there is no limiter to own it. */
 	if (l->status < 0 && f->free)
 		f->free(f->ctx);

@@ -70,8 +70,10 @@ static int check_name(const wq_options *o)
 
 static int check_hooks(const wq_options *o)
 {
-	if (!o->clock->now)
-		return wq__fail(WQ_EINVAL, "the clock has no function now");
+	if (!wq__clock_good(o->clock))
+		return wq__fail_clock(o->clock);
+	if (o->order && !ALL_ZERO(o->order->reserved))
+		return wq__fail(WQ_EINVAL, "a reserved word of the order is not zero");
 	if (o->order && (!o->order->push || !o->order->pop))
 		return wq__fail(WQ_EINVAL, "the order has no function push or pop");
 	if (o->order && o->order->room > WQ_ORDER_ROOM_MAX)
@@ -183,11 +185,19 @@ no_engine:
 	return rc;
 }
 
+/* What even a limiter cannot be made without. */
+static int check_ground(wq_queue **out, const wq_allocator *a)
+{
+	if (!out)
+		return wq__fail(WQ_EINVAL, "out is NULL");
+	return wq__allocator_good(a) ? WQ_OK : wq__fail_allocator(a);
+}
+
 int wq_new(wq_queue **out, const wq_options *options)
 {
 	wq_options o = options ? *options : (wq_options){0};
-	bool allocates, ours, order_gone = false;
-	int rc;
+	bool ours, order_gone = false;
+	int rc, taken;
 
 	if (!o.allocator)
 		o.allocator = &wq__default_allocator;
@@ -196,15 +206,13 @@ int wq_new(wq_queue **out, const wq_options *options)
 	/* No name is no metrics. */
 	if (o.name && o.name[0] == '\0')
 		o.name = NULL;
-	allocates = o.allocator->alloc && o.allocator->free;
-	if (!o.limiter && out && allocates)
+	rc = check_ground(out, o.allocator);
+	if (!o.limiter && rc == WQ_OK)
 		o.limiter = wq__limiter_default(o.allocator);
-	rc = o.limiter ? wq__limiter_take(o.limiter) : WQ_OK;
-	ours = o.limiter && rc == WQ_OK;
-	if (!out)
-		rc = wq__fail(WQ_EINVAL, "out is NULL");
-	else if (!allocates)
-		rc = wq__fail_allocator();
+	taken = o.limiter ? wq__limiter_take(o.limiter) : WQ_OK;
+	ours = o.limiter && taken == WQ_OK;
+	if (rc == WQ_OK)
+		rc = taken;
 	if (rc == WQ_OK)
 		rc = check_options(&o);
 	if (rc == WQ_OK)

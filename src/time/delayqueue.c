@@ -44,11 +44,9 @@ static int check_options(const wq_delayqueue_options *o)
 		if (o->reserved[i] != 0)
 			return wq__fail(WQ_EINVAL,
 			                "a reserved word of wq_delayqueue_options is not zero");
-	if (o->allocator && (!o->allocator->alloc || !o->allocator->free))
-		return wq__fail_allocator();
-	if (o->clock && !o->clock->now)
-		return wq__fail(WQ_EINVAL, "the clock has no function now");
-	return WQ_OK;
+	if (o->allocator && !wq__allocator_good(o->allocator))
+		return wq__fail_allocator(o->allocator);
+	return o->clock && !wq__clock_good(o->clock) ? wq__fail_clock(o->clock) : WQ_OK;
 }
 
 int wq_delayqueue_new(wq_delayqueue **out, const wq_delayqueue_options *options)

@@ -46,8 +46,8 @@ int wq_heap_new(wq_heap **out, const wq_allocator *allocator)
 
 	if (!out)
 		return wq__fail(WQ_EINVAL, "out is NULL");
-	if (!a->alloc || !a->free)
-		return wq__fail_allocator();
+	if (!wq__allocator_good(a))
+		return wq__fail_allocator(a);
 	h = wq__alloc(a, sizeof *h, 8);
 	if (!h)
 		return wq__fail_memory();

@@ -117,10 +117,10 @@ int wq_timer_new(wq_timer **out, const wq_timer_options *options)
 			                "a reserved word of wq_timer_options is not zero");
 	if (!out)
 		return wq__fail(WQ_EINVAL, "out is NULL");
-	if (o.clock && !o.clock->now)
-		return wq__fail(WQ_EINVAL, "the clock has no function now");
-	if (!a->alloc || !a->free)
-		return wq__fail_allocator();
+	if (o.clock && !wq__clock_good(o.clock))
+		return wq__fail_clock(o.clock);
+	if (!wq__allocator_good(a))
+		return wq__fail_allocator(a);
 	t = wq__alloc(a, sizeof *t, 64);
 	if (!t)
 		return wq__fail_memory();

@@ -86,8 +86,8 @@ static int check_options(const wq_wheel_options *o)
 	if (o->size == 1 || o->size > WQ__TW_SLOTS || (o->size & (o->size - 1)) != 0)
 		return wq__fail(WQ_EINVAL, "size is %zu, not a power of 2 from 2 to %d", o->size,
 		                WQ__TW_SLOTS);
-	if (o->allocator && (!o->allocator->alloc || !o->allocator->free))
-		return wq__fail_allocator();
+	if (o->allocator && !wq__allocator_good(o->allocator))
+		return wq__fail_allocator(o->allocator);
 	return WQ_OK;
 }
 

@@ -49,7 +49,7 @@ static int64_t ndead(wq_queue *q)
 {
 	wq_report r;
 
-	wq_drain_until(q, 0, NULL, &r);
+	assert_true(wq_drain_until(q, 0, NULL, &r) != WQ_EINVAL);
 	return (int64_t)r.dead;
 }
 
