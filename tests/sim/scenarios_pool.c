@@ -550,7 +550,8 @@ static void draining_boss(void *arg)
 	if (w.a) {
 		wq_drain_options hasty = {.mode = o.mode};
 
-		wq_pool_drain_until(s.p, soon(), &hasty, &r);
+		rc = wq_pool_drain_until(s.p, soon(), &hasty, &r);
+		SIM_CHECK(rc != WQ_EINVAL);
 	}
 	rc = wq_pool_drain_until(s.p, WQ_NEVER, &o, &r);
 	w.b = 1;
