@@ -129,7 +129,7 @@ extern "C" {
  *                a registry or a provider without a name; a registry and a name that is not
  *                UTF-8, or is "." or "..", which cannot be part of a URL path; a provider whose
  *                reserved words are not zero
- *   WQ_EVERSION  the engine's table has another version
+ *   WQ_EVERSION  the engine's table has another version, or no open or close
  *   WQ_EBUSY     the limiter has another owner
  *   WQ_EEXIST    the registry has a queue of this name
  *   WQ_ENOMEM    out of memory
