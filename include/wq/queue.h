@@ -162,8 +162,8 @@ WQ_API int wq_free(wq_queue *q);
  * and queued again when the hold ends. Otherwise it goes to the tail, and a sleeping worker is
  * woken unless one that is awake takes the key.
  *
- * A key is any bytes; NULL with length 0 is the empty key. wq_add_str() adds a C string, without
- * its NUL.
+ * A key is any bytes; equal bytes are the same key; NULL with length 0 is the empty key.
+ * wq_add_str() adds a C string, without its NUL.
  *
  * Ownership: the key is copied.
  *
