@@ -222,7 +222,7 @@ static void last_output(struct run *r, int64_t since, int begin)
 		if (r->now_ns >= end) {
 			stream_drop(&r->out);
 			stream_drop(&r->err);
-			say("nobody reads what is left of the output; it is lost");
+			say("standard output has no reader: the rest of the output is lost");
 			stream_drop(&r->err);
 			r->trouble = true;
 			return;

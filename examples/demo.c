@@ -6,7 +6,7 @@
  * more often than others, and announce each change by adding the file's path.
  * Four workers read the file that they are given, count its lines and hash
  * its bytes. No worker needs to know how often a file was announced: a path
- * that is in line merges, one that a worker holds comes back once.
+ * that is queued merges; a path that a worker holds is queued again once.
  *
  * At the end everything must add up, and the exit code says whether it did:
  * every announcement is accounted for, no file was with two workers at once,
@@ -301,7 +301,7 @@ static void show_progress(int64_t since_ns, bool terminal)
 	long long queued = count.queued, merged = count.merged, marked = count.marked;
 
 	printf("%s%4.1f s  %7lld changes  %6lld looks  %7lld merged  %6lld marked  %4" PRId64
-	       " in line%s",
+	       " queued%s",
 	       terminal ? "\r\033[K" : "", (double)since_ns / 1e9, queued + merged + marked,
 	       (long long)count.runs, merged, marked, wq_len(q), terminal ? "" : "\n");
 	fflush(stdout);
@@ -332,8 +332,8 @@ static bool summarise(int drained, const wq_report *left, double drain_ms, int l
 	printf("\n"
 	       "  changes announced   %9lld   by %d writers, to %d files\n"
 	       "    queued            %9lld   the file was not known to the queue\n"
-	       "    merged            %9lld   it was in line already\n"
-	       "    marked            %9lld   a worker held it: it came back\n"
+	       "    merged            %9lld   it was queued already\n"
+	       "    marked            %9lld   a worker held it: queued again\n"
 	       "  looks               %9lld   by %d workers, %.1f GB read and hashed\n"
 	       "  drained in          %9.1f ms\n\n",
 	       queued + merged + marked, WRITERS, FILES, queued, merged, marked,

@@ -115,7 +115,7 @@ static int plain(struct client *c)
 	for (int i = 0; i < c->nargs; i++)
 		ask_str(&c->ask, c->args[i]);
 	if (c->ask.order.n > FRAME_MAX)
-		return usage(c->command, "that is too much at once");
+		return usage(c->command, "too many keys for one command");
 	return ask_say(&c->ask);
 }
 

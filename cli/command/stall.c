@@ -42,7 +42,7 @@ static void tell_crowded(struct run *r, int error)
 	static bool told;
 
 	if (!told)
-		say("there is room for %u commands at once only: %s", r->running, strerror(error));
+		say("only %u commands can run at once: %s", r->running, strerror(error));
 	told = true;
 }
 

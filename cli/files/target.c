@@ -202,7 +202,7 @@ const char *target_error(int error)
 	case TARGET_FOREIGN:
 		return "refused: a link or a file of another user is in its place";
 	case ENXIO:
-		return "nobody reads from this pipe";
+		return "the pipe has no reader";
 	case ENOSPC:
 		return "no space left";
 	case EWOULDBLOCK:

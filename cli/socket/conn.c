@@ -443,7 +443,7 @@ static void take_orders(struct conn *c)
 		c->frame = 0;
 		n = frame_find(c->in.bytes + c->in_at, c->in.n - c->in_at, &payload, &len);
 		if (n < 0) {
-			conn_not(c, EXIT_TROUBLE, "that is no order: expected LEN:order");
+			conn_not(c, EXIT_TROUBLE, "not a command: expected LEN:command");
 			c->closing = true;
 		}
 		if (n <= 0)

@@ -89,7 +89,7 @@ static bool make_way(const struct sockaddr_un *to)
 		return false;
 	}
 	if (!S_ISSOCK(st.st_mode)) {
-		say("%s exists and is no socket: it is not touched", to->sun_path);
+		say("%s exists and is not a socket", to->sun_path);
 		return false;
 	}
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);

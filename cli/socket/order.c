@@ -63,7 +63,7 @@ static void add(struct conn *c, struct fields *f)
 
 	c->after_ns = strtoll(word(f, after, sizeof after), NULL, 10);
 	if (c->after_ns < 0 || !f->at) {
-		conn_not(c, EXIT_USAGE, "add: a time from 0 and keys are wanted");
+		conn_not(c, EXIT_USAGE, "add: expected a time from 0, and keys");
 		return;
 	}
 	c->busy = BUSY_ADD;
@@ -176,7 +176,7 @@ static const char *state_name(int state)
 {
 	if (state <= 0)
 		return "not there";
-	return state & WQ_STATE_RUNNING ? "running" : "in line";
+	return state & WQ_STATE_RUNNING ? "running" : "queued";
 }
 
 static void retry(struct conn *c, struct fields *f)
@@ -398,7 +398,7 @@ static void ls(struct conn *c, struct fields *f)
 
 	word(f, state, sizeof state);
 	if (!parse_count(word(f, limit, sizeof limit), 0, INT64_MAX, &n)) {
-		conn_not(c, EXIT_USAGE, "ls: a state and a number are wanted");
+		conn_not(c, EXIT_USAGE, "ls: expected a state and a number");
 		return;
 	}
 	listing_keys(c, state, n > 0 ? n : UINT64_MAX);
@@ -439,6 +439,6 @@ void order(struct conn *c, const char *fields, size_t n)
 			orders[i].fn(c, &f);
 		return;
 	}
-	conn_not(c, EXIT_USAGE, "%s: the run knows no such order; is it an older wq?",
+	conn_not(c, EXIT_USAGE, "%s: unknown command; is the run an older wq?",
 	         shown(name, strlen(name)));
 }

@@ -129,7 +129,7 @@ extern "C" {
  *                a registry or a provider without a name; a registry and a name that is not
  *                UTF-8, or is "." or "..", which cannot be part of a URL path; a provider whose
  *                reserved words are not zero
- *   WQ_EVERSION  the engine's table has another version
+ *   WQ_EVERSION  the engine's table has another version, or no open or close
  *   WQ_EBUSY     the limiter has another owner
  *   WQ_EEXIST    the registry has a queue of this name
  *   WQ_ENOMEM    out of memory
@@ -162,8 +162,8 @@ WQ_API int wq_free(wq_queue *q);
  * and queued again when the hold ends. Otherwise it goes to the tail, and a sleeping worker is
  * woken unless one that is awake takes the key.
  *
- * A key is any bytes; NULL with length 0 is the empty key. wq_add_str() adds a C string, without
- * its NUL.
+ * A key is any bytes; equal bytes are the same key; NULL with length 0 is the empty key.
+ * wq_add_str() adds a C string, without its NUL.
  *
  * Ownership: the key is copied.
  *

@@ -193,8 +193,9 @@ struct wq__answer wq__listings_ask(struct wq__listings *ls, const char *name,
 		return (struct wq__answer){.wait = true};
 	if (l)
 		return show(l, q);
-	return wq__answer_later(wait_ns > 0 ? "the queue has been looked through too often of late"
-	                                    : "queues are being looked through",
+	return wq__answer_later(wait_ns > 0
+	                            ? "the keys of this queue were listed too often recently"
+	                            : "another listing is in progress",
 	                        wait_ns);
 }
 

@@ -110,7 +110,7 @@ class Output(Faults):
                 self.assertEqual(p.wait(rig.PATIENCE), 75)
                 self.assertEqual(self.left(), ["b"])
                 if not both:
-                    self.assertIn(b"nobody reads what is left of the output", p.stderr.read())
+                    self.assertIn(b"standard output has no reader", p.stderr.read())
 
     def test_a_slow_reader_gets_all(self):
         p = self.start("run", "-j2", "--", "sh", "-c", f"head -c {MIB} /dev/zero")
@@ -390,7 +390,7 @@ class Machine(Faults):
                     preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (40, 40)))
         self.assertEqual(p.returncode, 0, p.stderr)
         self.assertIn(b"wq: 200 attempts, 0 failed", p.stderr)
-        self.assertEqual(p.stderr.count(b"commands at once only: Too many open files"), 1)
+        self.assertEqual(p.stderr.count(b"commands can run at once: Too many open files"), 1)
         self.assertEqual(sorted(p.stdout.decode().split()), sorted(keys))
 
     @unittest.skipIf(os.getuid() != 0, "needs another user")
@@ -408,7 +408,7 @@ class Machine(Faults):
         out, error = p.communicate(timeout=rig.PATIENCE)
         self.assertEqual((p.returncode, out), (0, b""), error)
         self.assertIn(b"200 done + 0 dead", error)
-        self.assertIn(b"commands at once only: Resource temporarily unavailable", error)
+        self.assertIn(b"commands can run at once: Resource temporarily unavailable", error)
 
     def test_no_memory(self):
         if rig.is_sanitized():

@@ -424,7 +424,7 @@ class Appended(Case):
         self.fifo("pipe")
         for option in ("dead", "log", "leftover", "metrics-file"):
             p = self.wq("run", f"--{option}=pipe", "--", "touch", "x", input="a\n")
-            self.assertEqual((p.returncode, p.stderr), (1, b"wq: pipe: nobody reads from this pipe\n"), option)
+            self.assertEqual((p.returncode, p.stderr), (1, b"wq: pipe: the pipe has no reader\n"), option)
         self.assertEqual(os.listdir(self.dir), ["pipe"])
 
     def test_results_are_files_that_wait(self):

@@ -218,7 +218,7 @@ class Orders(Served):
         self.ask("add", "--after", "1h", "a", "b")
         self.ask("add", "q")
         self.ask("retry", "a", "q", "b", status=1)
-        self.assertEqual(self.complaint, "wq: q: not waiting: it is in line\n")
+        self.assertEqual(self.complaint, "wq: q: not waiting: it is queued\n")
         self.assertEqual(self.keys("--state=queued"), ["a", "b", "q"])
 
     def test_cancel(self):

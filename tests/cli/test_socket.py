@@ -256,7 +256,7 @@ class Path(Served):
         (self.dir / "file").write_text("keep")
         os.symlink("nowhere", self.dir / "link")
         for name in ("./file", "./link", "./."):
-            self.fails("run", "--socket", name, "--", "true", message="is no socket")
+            self.fails("run", "--socket", name, "--", "true", message="is not a socket")
         self.assertEqual(self.lines("file"), ["keep"])
         self.assertTrue(os.path.islink(self.dir / "link"))
 
@@ -369,14 +369,14 @@ class Frames(Served):
         self.serve()
         for data in (b"x", b":,", b"1:ab", b"99999999999999999999:", b"-1:,", b"66561:", b"5;hello,", b"\0", b"\n",
                      b"GET / HTTP/1.1\r\n\r\n", b"0x3:abc,", b"6:status;"):
-            self.assertRegex(self.say(data, shut=False), rb"\A\d+:!1 that is no order", data)
+            self.assertRegex(self.say(data, shut=False), rb"\A\d+:!1 not a command", data)
         self.assertEqual(self.status()["connections"], 1)
 
     def test_endless_zeros(self):
         """A number that never ends is no number, and nobody stays who sent one."""
         self.serve()
         for data in (b"00", b"00:,", b"06:status,", b"0" * 80000, b"0" * 80000 + b"6:status,"):
-            self.assertRegex(self.say(data, shut=False), rb"\A\d+:!1 that is no order", data[:20])
+            self.assertRegex(self.say(data, shut=False), rb"\A\d+:!1 not a command", data[:20])
         for _ in range(30):
             with self.connect() as s:
                 try:
@@ -394,7 +394,7 @@ class Frames(Served):
     def test_unknown(self):
         self.serve()
         for order in (b"", b"nonsense", b"\xff\x1b", b"x" * 66560, b"statuss", b"\0\0\0"):
-            self.assertRegex(self.say(frame(order)), rb"!2 .*no such order", order[:20])
+            self.assertRegex(self.say(frame(order)), rb"!2 .*unknown command", order[:20])
 
     def test_bad_fields(self):
         self.serve()

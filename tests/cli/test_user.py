@@ -151,7 +151,7 @@ class Files(Case):
         self.fifo("pipe")
         for option in ("log", "dead"):
             p = self.wq("run", f"--{option}", "pipe", "--", "true", input="a\n")
-            self.assertEqual((p.returncode, p.stderr), (1, b"wq: pipe: nobody reads from this pipe\n"))
+            self.assertEqual((p.returncode, p.stderr), (1, b"wq: pipe: the pipe has no reader\n"))
 
     def reader(self):
         """Of a small pipe, who does not read."""

@@ -49,7 +49,7 @@ class Walks(Case):
         got = self.until(lambda: asked.recv(65536))
         self.assertTrue(got.startswith(b"HTTP/1.1 503 "), got)
         self.assertRegex(got, rb"\r\nRetry-After: 1\r\n")
-        self.assertIn(b'{"error":"queues are being looked through"}', got)
+        self.assertIn(b'{"error":"another listing is in progress"}', got)
         self.assertEqual(self.walks(), 1)
         self.listing(1000000)
 

@@ -413,7 +413,7 @@ class Exact(PageTest):
         self.lossy = self.server.refuse = True
         self.server.keys["pods"] = [fake.key("a", ["running"], failures=1)]
         self.serve(lambda: [fake.picture("pods")])
-        self.wait("it says so", lambda: "not looked through yet" in (self.text("pods", "table.failing tbody") or ""))
+        self.wait("it says so", lambda: "not listed yet" in (self.text("pods", "table.failing tbody") or ""))
         self.server.refuse = False
         self.wait("keys", lambda: self.keys("pods", "failing"))
         self.server.refuse = True
