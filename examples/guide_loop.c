@@ -17,7 +17,8 @@ int main(void)
 		return 1;
 	wq_add_str(q, "default/pod-17");
 	/* This thread is the only worker: it begins the drain, and does not wait for it. */
-	wq_drain_for(q, 0, &(wq_drain_options){.mode = WQ_DRAIN_WAIT}, NULL);
+	if (wq_drain_for(q, 0, &(wq_drain_options){.mode = WQ_DRAIN_WAIT}, NULL) != WQ_ETIMEDOUT)
+		return 1;
 
 	while (wq_get(q, &it) == WQ_OK) /* WQ_ESHUTDOWN: shut down, and nothing is queued */
 		wq_settle(q, &it, reconcile(&it) == 0 ? WQ_DONE : WQ_RETRY);
