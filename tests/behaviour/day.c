@@ -87,7 +87,8 @@ static void add_shift(wq_queue *q, uint32_t key, const struct firing *f)
  * All of the next nanosecond, or of the time until a later one that is not
  * after `until`. Returns how many.
  */
-static size_t fire(wq_queue *q, wq_manual_clock *mc, const struct firing *f, size_t n, int64_t until_ns)
+static size_t fire(wq_queue *q, wq_manual_clock *mc, const struct firing *f, size_t n,
+                   int64_t until_ns)
 {
 	int64_t now = f[0].due_ns;
 	size_t i = 0;

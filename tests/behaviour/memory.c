@@ -43,7 +43,8 @@ static void work_shuffled(wq_queue *q, uint64_t *rng)
 
 	assert_non_null(items);
 	for (size_t got = 0; got < N;) {
-		int n = wq_get_many_until(q, items + got, N - got < BATCH ? N - got : BATCH, WQ_NOWAIT);
+		int n =
+		    wq_get_many_until(q, items + got, N - got < BATCH ? N - got : BATCH, WQ_NOWAIT);
 
 		assert_true(n > 0);
 		got += (size_t)n;
