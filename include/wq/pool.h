@@ -23,8 +23,17 @@
  * queue. Several pools may work on one queue.
  *
  * Threads: any function may be called by any thread, handlers included, but where
- * WQ_EDEADLK is said. The pool's threads block all signals but those of faults (SIGSEGV and the
- * like) and ask the kernel for exact timers. Handlers must not throw, longjmp or end the thread.
+ * WQ_EDEADLK is said. Handlers must not throw, longjmp or end the thread.
+ *
+ * Signals: the pool's threads block what the caller of wq_pool_start() blocks. So a process that
+ * a handler starts (fork, posix_spawn, system) has the program's own signal mask, and its timer
+ * slack. A signal to the program may arrive in a worker, as in any thread: handlers may see EINTR.
+ * A program that does not want that blocks the signals it waits for (sigwait, signalfd) before it
+ * starts its threads, and unblocks them in the processes that it starts; or gives block_signals.
+ *
+ * fork: in the child all calls on the pool answer WQ_EFORKED, but wq_pool_free(), which is WQ_OK and
+ * gives nothing back. A handler whose child returns from it ends that process, by exit(0): it should
+ * exec or _exit.
  */
 #ifndef WQ_POOL_H
 #define WQ_POOL_H
@@ -78,7 +87,14 @@ typedef struct wq_pool_options {
 	 * handler ends at that moment; so in several at once. Optional.
 	 */
 	void (*on_slow)(void *ctx, const wq_slow_handler *o);
-	uint64_t reserved[6]; /* must be zero */
+	/*
+	 * 0: the pool's threads block the signals that the caller of wq_pool_start() blocks, those
+	 * that come by wq_pool_resize() too. 1: all but those of faults (SIGSEGV and the like); what
+	 * a handler starts as another process then blocks them as well, and ignores SIGTERM.
+	 */
+	uint32_t block_signals;
+	uint32_t reserved0;   /* must be zero */
+	uint64_t reserved[5]; /* must be zero */
 } wq_pool_options;
 
 /*
@@ -86,7 +102,9 @@ typedef struct wq_pool_options {
  *
  * Returns WQ_OK, or, with no thread left behind:
  *   WQ_EINVAL  a NULL out, queue, options or handler; workers 0 or above
- *              WQ_WORKERS_MAX; slow_ns < 0; paused above 1; a reserved word not zero
+ *              WQ_WORKERS_MAX; slow_ns < 0; paused or block_signals above 1; a reserved word
+ *              not zero
+ *   WQ_EFORKED the queue was made before a fork, and this is the child
  *   WQ_ENOMEM
  *   WQ_EIO     the system has no thread left
  *

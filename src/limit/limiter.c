@@ -132,6 +132,7 @@ void wq__limiter_release(wq_limiter *l)
 	if (l->kind->release)
 		l->kind->release(l);
 	wq__memo_free(l->memo, &l->allocator);
+	wq__lock_end(&l->lock);
 
 	wq_allocator a = l->allocator;
 

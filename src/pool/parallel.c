@@ -12,6 +12,7 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "base/fork.h"
 #include "base/sync.h"
 
 enum { WORKERS_MAX = 4096, LINE = 64 };
@@ -189,7 +190,7 @@ static int check(size_t pieces, wq_piece_fn fn, const wq_parallel_options *o)
 /* The caller works on lane 0; lanes without a thread are emptied by the others. */
 static int64_t run_all(struct loop *p, size_t stack_size)
 {
-	uint32_t started = 1;
+	uint32_t started = 1, forks = wq__fork_count();
 	int64_t worked = 0;
 
 	while (started < p->nlanes &&
@@ -197,6 +198,9 @@ static int64_t run_all(struct loop *p, size_t stack_size)
 	                        stack_size))
 		started++;
 	run(&p->lane[0]);
+	/* A piece has come back in the child of a fork: the other threads are not here. */
+	if (forks != wq__fork_count())
+		return WQ_EFORKED;
 	for (uint32_t i = 1; i < started; i++)
 		wq__thread_join(&p->lane[i].thread);
 	for (uint32_t i = 0; i < started; i++)

@@ -101,6 +101,7 @@ enum wq__flags {
 	WQ__CUT = 65536,    /* shut, and no key comes due after cut_ns: those that wait are left */
 	WQ__LANES = 131072, /* it may have a lane */
 	WQ__LANED = 262144, /* it has one: `lane` is not NULL */
+	WQ__COPIES = 524288, /* a tool watches memory: items get copies of their keys */
 };
 
 /*
@@ -164,6 +165,7 @@ struct wq__memory { /* NOLINT(clang-analyzer-optin.performance.Padding): lines a
 	size_t limit_room;       /* I: and how many they are */
 	size_t meter_at;         /* I: where a key's stint is, behind those */
 	size_t latest_at;        /* I: and where its latest time is */
+	size_t copy_at;          /* I: and where its holder's copy of the key is named */
 	struct wq__meter *meter; /* L: NULL without a name */
 	uint32_t max_attempts;   /* I: 0: no maximum */
 	wq_limiter *limiter;     /* I; what is in it, L */
@@ -190,6 +192,7 @@ struct wq__later {
 
 /* memory.c */
 extern const wq_engine wq__memory_engine;
+int wq__mem_abandon(void *state);
 
 /* whole.c */
 struct wq__whole_passed {

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <wq/engine.h>
 
+#include "base/fork.h"
 #include "base/sync.h"
 #include "metrics/registry.h"
 
@@ -17,7 +18,7 @@ struct wq__pool_link {
 };
 
 struct wq_queue {
-	wq_engine engine;                                    /* I: complete, see stubs.c */
+	wq_engine engine; /* I: complete, see stubs.c; in the child of a fork, see forked.c */
 	void *state;                                         /* I: the engine's */
 	wq_clock clock;                                      /* I */
 	wq_allocator allocator;                              /* I */
@@ -31,9 +32,12 @@ struct wq_queue {
 	wq_registry *registry;       /* I: NULL: none */
 	struct wq__listing listing;  /* the registry's */
 	_Atomic uint64_t slow_handlers; /* A, relaxed: handlers of its pools */
+	struct wq__fork_link fork;      /* the process's */
+	bool forked;                    /* I: this is a child, and the queue its parent's */
 };
 
 extern const wq_engine wq__engine_stubs;
+extern const wq_engine wq__engine_forked;
 
 void wq__pool_join(wq_queue *q, struct wq__pool_link *link);
 void wq__pool_leave(wq_queue *q, struct wq__pool_link *link);
