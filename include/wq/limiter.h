@@ -15,6 +15,7 @@
  *   fast_slow    | fast the first n times, slow from then on  | yes    | starts anew
  *   bucket       | until a token is there; all keys share it  | no     | nothing
  *   bucket_per_key | the same, a bucket for each key          | no     | nothing
+ *   bucket_per_part | the same, one for keys that begin alike | no     | nothing
  *   max_of       | the longest of its parts                   | as they do | asks all
  *   max_wait     | what its part says, but not above max      | as it does | asks it
  *   bounded      | what its part says                         | as it does | asks it
@@ -111,6 +112,26 @@ WQ_API wq_limiter *wq_limiter_bucket(double rate, int burst);
 WQ_API wq_limiter *wq_limiter_bucket_per_key(double rate, int burst);
 
 /*
+ * [PART] A bucket for each part of a key: for each host, tenant, directory. The part is what stands
+ * before the n-th separator; a key with fewer separators is a part as a whole. So with '/' and 1 the
+ * keys "a.org", "a.org/x" and "a.org/y" share a bucket, and with '/' and 3 all of
+ * "http://a.org/..." do, as does "http://a.org" itself. The separator may be any byte.
+ *
+ *     // one request a second to each host, and failures of a page double its own delay
+ *     wq_limiter_max_of((wq_limiter *[]){wq_limiter_bucket_per_part(1, 1, '/', 1),
+ *                                        wq_limiter_exponential(WQ_SECOND, WQ_HOUR)}, 2);
+ *
+ * It keeps buckets that are not full, each with a copy of its part: about 100 bytes and the part's
+ * own. One that is full again is dropped, two or more at each call, so there are at most about as many as were
+ * asked for in burst / rate seconds; with rate 0 they are kept for ever. wq_limiter_bounded()
+ * does not drop them. If there is no memory for a bucket, the key waits as long as one token takes
+ * (1 / rate), and no token is taken.
+ *
+ * WQ_EINVAL: as wq_limiter_bucket(), or n is 0.
+ */
+WQ_API wq_limiter *wq_limiter_bucket_per_part(double rate, int burst, char separator, unsigned n);
+
+/*
  * Asks all its parts, each time, and answers the longest delay; forget goes to
  * all. WQ_EINVAL: n is 0, or more than WQ_PARTS_MAX, or parts is NULL, or they
  * keep more than 128 bytes a key (a bucket per key 16, decorrelated jitter 8).
@@ -197,7 +218,7 @@ WQ_API wq_value wq_limiter_failures(wq_limiter *l, const void *key, size_t len);
  */
 WQ_API int wq_limiter_give_back(wq_limiter *l, const void *key, size_t len);
 
-/* How many keys it remembers; or an error. */
+/* How many keys it remembers, and buckets of parts; or an error. */
 WQ_API wq_value wq_limiter_size(wq_limiter *l);
 
 #ifdef __cplusplus

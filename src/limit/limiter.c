@@ -236,6 +236,15 @@ void wq__limiter_forget(wq_limiter *l, struct wq__subject *s)
 		forget_parts(l, s);
 }
 
+size_t wq__limiter_size(const wq_limiter *l)
+{
+	size_t n = l->kind->size ? l->kind->size(l) : 0;
+
+	for (uint32_t i = 0; i < l->nparts; i++)
+		n += wq__limiter_size(l->part[i]);
+	return n;
+}
+
 bool wq__limiter_numbers(const wq_limiter *l)
 {
 	return l->counts || l->asks;
