@@ -12,7 +12,8 @@
  * value. A value that becomes the first wakes the leader.
  *
  * Threads: any, for all functions; none may start once free has been entered.
- * It starts no thread. Times are nanoseconds of its clock.
+ * It starts no thread. Times are nanoseconds of its clock. In the child of a fork() all calls
+ * answer WQ_EFORKED, but free, which is 0 and gives nothing back.
  */
 #ifndef WQ_DELAYQUEUE_H
 #define WQ_DELAYQUEUE_H

@@ -6,7 +6,8 @@
  * The public functions check what every engine would have to check (NULL
  * pointers, lengths, reserved words, counts), turn spans into deadlines, and
  * call the function of the table with the engine's state. What the calls
- * answer and promise is said once, in wq/queue.h.
+ * answer and promise is said once, in wq/queue.h. In the child of a fork() no function of an
+ * engine that was opened before is called, close neither.
  */
 #ifndef WQ_ENGINE_H
 #define WQ_ENGINE_H

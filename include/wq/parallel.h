@@ -23,7 +23,7 @@ typedef int (*wq_piece_fn)(void *ctx, size_t piece);
 typedef struct wq_parallel_options {
 	/*
 	 * Threads, the calling one included: 1 to 4096. The others exist only during the call, and
-	 * block all signals but those of faults.
+	 * block the signals that the calling one blocks.
 	 */
 	uint32_t workers;
 	uint32_t reserved0; /* must be zero */
@@ -56,6 +56,8 @@ typedef struct wq_parallel_options {
  *   WQ_EINVAL  fn or options is NULL; workers 0 or above 4096; more than INT64_MAX
  *              pieces; a reserved word not zero
  *   WQ_ENOMEM  nothing was done
+ *   WQ_EFORKED fn has returned in the child of a fork(), which has no other thread: not all pieces
+ *              were worked on. (In a thread that is not the calling one, that ends the child.)
  *
  * Threads: any. fn must not throw, longjmp or end the thread; it may call
  * wq_parallel(). Blocks: until all threads are done.

@@ -35,7 +35,27 @@
  * exceptions: nothing may run beside wq_new() on the same pointer, and no
  * call may start once wq_free() has been entered. No function is a
  * cancellation point, is safe in a signal handler, or returns for EINTR.
- * After fork() the child may only exec or _exit. The queue starts no thread.
+ * The queue starts no thread.
+ *
+ * [FORK] In the child of a fork() every call on a queue that its parent made answers WQ_EFORKED and
+ * does nothing else; wq_free() closes the queue's descriptors, gives back nothing else, and is WQ_OK.
+ * None of them waits, or takes events from the parent. So do pools, timers and delay queues. Queues
+ * that the child makes itself work. What has no thread and no waiting calls (heaps, wheels, limiters
+ * alone, registries, manual clocks) may be used in the child if no other thread was in a call on it. A
+ * callback in whose child the library goes on (walks, drains, hooks) must exec or _exit there. Not
+ * noticed are processes made without fork(): by vfork(), clone() or _Fork().
+ *
+ * Tools: a program that is built with a sanitizer, or run by valgrind, needs no other library.
+ *
+ *   tool                              | what it sees, besides the program's own mistakes
+ *   ----------------------------------+---------------------------------------------------------
+ *   AddressSanitizer, HWASan, memcheck| keys that are read after the item was handed back, or
+ *                                     | beyond their NUL, with the place where it was handed back
+ *   ThreadSanitizer                   | adds, Gets and dones as synchronisation
+ *   helgrind, DRD                     | the same; --suppressions=PREFIX/share/wq/helgrind.supp
+ *
+ * For that the library takes part: keys of items are copies from malloc, locks are pthread mutexes,
+ * and both make it slower. It finds out when it is loaded; in other processes nothing changes.
  *
  * Hooks (clock, allocator, order, custom limiter, metrics provider) run under the queue's lock.
  * [REENTER] A hook that calls its own queue stops the process with abort(), in every build.
@@ -194,6 +214,7 @@ WQ_API int wq_new(wq_queue **out, const wq_options *options);
  *   WQ_EBUSY   an item is held, a thread is waiting or walking inside, or a
  *              pool works on it; the queue is unchanged. wq_shutdown() wakes
  *              Gets and drains
+ * In the child of a fork() it is WQ_OK, whatever the queue holds, see [FORK] above.
  *
  * A thread whose call is about to start, or that waits for the queue's lock,
  * is not seen: make sure that no call begins once this one has.
@@ -414,7 +435,7 @@ WQ_API int wq_add_many(wq_queue *q, const wq_key *keys, size_t n, int *outcomes)
  * handed back counts, the others are stale, which is detected.
  *
  * The key's bytes belong to the queue and are valid until the item is handed
- * back. A NUL follows them.
+ * back. A NUL follows them. (Sanitizers and valgrind report who reads them later: see Tools above.)
  */
 struct wq_item {
 	const void *key;

@@ -13,8 +13,11 @@
  * function here but free. "After" counts from the time of the call.
  *
  * Threads: any, for all functions; none may start once free has been entered.
- * The thread blocks all signals, is named "wq-timer", and asks the kernel for
- * exact timers (PR_SET_TIMERSLACK).
+ * The thread is named "wq-timer", blocks the signals that the caller of wq_timer_new() blocks, and
+ * asks the kernel for exact timers while it sleeps (PR_SET_TIMERSLACK), but not in callbacks: what
+ * they start as another process is like what the program starts. In the child of a fork() all calls
+ * answer WQ_EFORKED, but free, which is 0 and gives nothing back; a callback that returns there
+ * ends that process, by exit(0).
  */
 #ifndef WQ_TIMER_H
 #define WQ_TIMER_H

@@ -7,6 +7,7 @@
 #include <wq/queue.h>
 
 #include "base/alloc.h"
+#include "base/fail.h"
 #include "limit/memo.h"
 
 static size_t part_len(const wq_limiter *l, const struct wq__subject *s)
@@ -80,14 +81,14 @@ wq_limiter *wq_limiter_bucket_per_part(double rate, int burst, char separator, u
 	wq_limiter *l, *b;
 
 	if (n == 0)
-		return wq__limiter_error(WQ_EINVAL);
+		return wq__limiter_error(wq__fail(WQ_EINVAL, "n is 0: a part ends at a separator"));
 	b = wq_limiter_bucket_per_key(rate, burst);
 	if (b->status < 0)
 		return b;
 	wq__limiter_lay_out(b);
 	b->memo = wq__memo_new(&b->allocator);
 	l = b->memo ? wq__limiter_new(&wq__default_allocator, &parted)
-	            : wq__limiter_error(WQ_ENOMEM);
+	            : wq__limiter_error(wq__fail_memory());
 	if (l->status < 0) {
 		wq__limiter_release(b);
 		return l;

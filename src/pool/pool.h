@@ -18,7 +18,7 @@ struct wq__worker {
 	struct wq__handling handling; /* I */
 	wq_item item;                 /* W */
 	bool holds;                   /* W: the item is to be settled */
-	wq_verdict verdict;             /* W: of the handler, on this item */
+	wq_verdict verdict;           /* W: of the handler, on this item */
 	/* A, relaxed: written by its own thread alone. */
 	_Atomic uint64_t done, retried, again, dropped, dead, left, cancelled, stale;
 	_Atomic bool busy;
@@ -42,7 +42,7 @@ struct wq__pool_stopper {
 
 struct wq_pool {
 	wq__lock lock;
-	wq_queue *q;                             /* I */
+	wq_queue *q;                       /* I */
 	struct wq__worker *workers;        /* L */
 	uint32_t nworkers;                 /* L: that have not been told to go */
 	uint32_t nthreads;                 /* L: that have not ended */
@@ -65,8 +65,8 @@ struct wq_pool {
 	wq__signals signals; /* that its threads block */
 	wq_allocator allocator;
 	bool clock_watched;
-	wq_timer *timer;             /* NULL: no limit */
-	char *key;                   /* the watcher's copy of a key; its thread's own */
+	wq_timer *timer;                /* NULL: no limit */
+	char *key;                      /* the watcher's copy of a key; its thread's own */
 	_Atomic uint64_t slow_handlers; /* A, relaxed */
 	char name[16];
 };

@@ -18,19 +18,19 @@ struct wq__pool_link {
 };
 
 struct wq_queue {
-	wq_engine engine; /* I: complete, see stubs.c; in the child of a fork, see forked.c */
-	void *state;                                         /* I: the engine's */
-	wq_clock clock;                                      /* I */
-	wq_allocator allocator;                              /* I */
-	wq_limiter *limiter;                                 /* I: the engine asks it */
+	wq_engine engine;       /* I: complete, see stubs.c; in the child of a fork, see forked.c */
+	void *state;            /* I: the engine's */
+	wq_clock clock;         /* I */
+	wq_allocator allocator; /* I */
+	wq_limiter *limiter;    /* I: the engine asks it */
 	void (*dead_letter)(void *ctx, const wq_item *item); /* I */
 	void *dead_ctx;                                      /* I */
 	bool within;                                         /* I: adds may give within_ns */
 	wq__lock lock;                                       /* held before a pool's */
 	struct wq__pool_link *pools;                         /* L */
-	_Atomic uint32_t npools;     /* A: how many they are; changed under the lock */
-	wq_registry *registry;       /* I: NULL: none */
-	struct wq__listing listing;  /* the registry's */
+	_Atomic uint32_t npools;        /* A: how many they are; changed under the lock */
+	wq_registry *registry;          /* I: NULL: none */
+	struct wq__listing listing;     /* the registry's */
 	_Atomic uint64_t slow_handlers; /* A, relaxed: handlers of its pools */
 	struct wq__fork_link fork;      /* the process's */
 	bool forked;                    /* I: this is a child, and the queue its parent's */

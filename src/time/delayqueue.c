@@ -25,15 +25,15 @@ struct taker {
 
 struct wq_delayqueue {
 	wq__lock lock;
-	wq_heap *heap;          /* L */
-	struct taker *takers;   /* L */
-	struct taker *leader;   /* L: one of them, or NULL */
-	uint32_t inside;        /* L: threads that wait */
-	bool closed;            /* L */
-	wq_clock clock;         /* I */
-	wq_allocator allocator; /* I */
+	wq_heap *heap;             /* L */
+	struct taker *takers;      /* L */
+	struct taker *leader;      /* L: one of them, or NULL */
+	uint32_t inside;           /* L: threads that wait */
+	bool closed;               /* L */
+	wq_clock clock;            /* I */
+	wq_allocator allocator;    /* I */
 	struct wq__fork_link fork; /* the process's */
-	bool forked;            /* I: this is a child, and the queue its parent's */
+	bool forked;               /* I: this is a child, and the queue its parent's */
 };
 
 static void forked(struct wq__fork_link *link)

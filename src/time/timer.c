@@ -21,17 +21,17 @@ struct stopper {
 
 struct wq_timer {
 	wq__lock lock;
-	wq_wheel *wheel;          /* L */
-	wq__parker *sleeper;      /* L: where the thread sleeps; NULL: it does not */
-	int64_t sleeps_until_ns;  /* L: on the clock */
-	bool stopped;             /* L */
-	bool calling;             /* L: a callback is under way */
-	struct stopper *stoppers; /* L */
-	wq__thread thread;        /* I */
-	wq_clock clock;           /* I */
-	wq_allocator allocator;   /* I */
+	wq_wheel *wheel;           /* L */
+	wq__parker *sleeper;       /* L: where the thread sleeps; NULL: it does not */
+	int64_t sleeps_until_ns;   /* L: on the clock */
+	bool stopped;              /* L */
+	bool calling;              /* L: a callback is under way */
+	struct stopper *stoppers;  /* L */
+	wq__thread thread;         /* I */
+	wq_clock clock;            /* I */
+	wq_allocator allocator;    /* I */
 	struct wq__fork_link fork; /* the process's */
-	bool forked;              /* I: this is a child, and the timer its parent's */
+	bool forked;               /* I: this is a child, and the timer its parent's */
 };
 
 static void forked(struct wq__fork_link *link)

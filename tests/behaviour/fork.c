@@ -420,8 +420,10 @@ static void handlers_may_fork(void **state)
 	(void)state;
 	for (int back = 0; back < 2; back++) {
 		struct from_inside f = {.comes_back = back, .status = -1};
-		wq_pool_options o = {
-		    .workers = 2, .paused = 1, .handler = fork_in_handler, .ctx = &f};
+		wq_pool_options o = {.workers = 2,
+		                     .paused = 1,
+		                     .handler = fork_in_handler,
+		                     .ctx = &f};
 
 		IS(wq_new(&f.q, NULL), WQ_OK);
 		IS(wq_add_str(f.q, "key"), WQ_QUEUED);

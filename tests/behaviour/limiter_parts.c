@@ -49,7 +49,12 @@ static void keys_up_to_the_separator_share_a_bucket(void **state)
 	    {':', 1, "tenant:1", "tenant:2", true},
 	    {'/', 4294967295u, "a/b/c", "a/b/c", true},
 	    {'/', 4294967295u, "a/b/c", "a/b/d", false},
-	    {(char)0xff, 1, "t\xff" "1", "t\xff" "2", true},
+	    {(char)0xff, 1,
+	     "t\xff"
+	     "1",
+	     "t\xff"
+	     "2",
+	     true},
 	};
 
 	(void)state;

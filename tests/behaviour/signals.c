@@ -25,7 +25,7 @@ static struct child spawn(void)
 {
 	/* No shell: some clear their mask when they start. */
 	static char cat[] = "cat", status_of[] = "/proc/self/status",
-	            slack_of[] = "/proc/self/timerslack_ns";
+		    slack_of[] = "/proc/self/timerslack_ns";
 	char *argv[] = {cat, status_of, slack_of, NULL};
 	posix_spawn_file_actions_t actions;
 	struct child c = {.slack_ns = -1};
@@ -120,12 +120,14 @@ static void threads_block_what_their_creator_blocks(void **state)
 static void block_signals_blocks_all_but_faults(void **state)
 {
 	struct child its = of_pool((wq_pool_options){.workers = 1, .block_signals = 1});
-	sigset_t now;
+	sigset_t now, theirs;
 
 	(void)state;
-	assert_true(its.blocked & bit(SIGTERM));
-	assert_true(its.blocked & bit(SIGUSR1));
-	assert_false(its.blocked & bit(SIGSEGV));
+	sigemptyset(&theirs);
+	for (int sig = 1; sig <= 64; sig++)
+		if (its.blocked & bit(sig))
+			sigaddset(&theirs, sig);
+	mask_is_the_library_s(&theirs);
 	/* The caller's own mask is as it was. */
 	pthread_sigmask(SIG_BLOCK, NULL, &now);
 	assert_false(sigismember(&now, SIGTERM));
@@ -179,7 +181,7 @@ static void workers_that_come_later_block_the_same(void **state)
 
 static _Atomic int caught[NSIG];
 
-static void catch(int sig)
+static void catch (int sig)
 {
 	caught[sig]++;
 }

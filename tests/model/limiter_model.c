@@ -144,7 +144,7 @@ static int own_status(const struct lm_node *n)
 		return isnan(n->rate) || n->rate < 0 || n->burst < 0 ? WQ_EINVAL : WQ_OK;
 	case LM_BUCKET_PER_PART:
 		return isnan(n->rate) || n->rate < 0 || n->burst < 0 || n->n == 0 ? WQ_EINVAL
-		                                                                   : WQ_OK;
+		                                                                  : WQ_OK;
 	case LM_MAX_OF:
 		return n->nparts == 0 ? WQ_EINVAL : WQ_OK;
 	case LM_MAX_WAIT:

@@ -114,14 +114,16 @@ static int all_that_is_allowed(void)
 		for (int i = 0; i < 8; i++)
 			read_key(&many[i]);
 		CHECK(wq_done_many(q, many, 8, NULL) == 8);
-		CHECK(wq_pool_start(&p, q, &(wq_pool_options){.workers = 3, .handler = handle,
-		                                              .slow_ns = WQ_SECOND}) == WQ_OK);
+		CHECK(wq_pool_start(&p, q,
+		                    &(wq_pool_options){.workers = 3,
+		                                       .handler = handle,
+		                                       .slow_ns = WQ_SECOND}) == WQ_OK);
 		for (int i = 0; i < 200; i++) {
 			snprintf(name, sizeof name, "key/%d", i % 50);
 			CHECK(wq_add_str(q, name) > 0);
 		}
-		CHECK(wq_drain_for(q, 20 * WQ_SECOND,
-		                   &(wq_drain_options){.mode = WQ_DRAIN_WAIT}, NULL) == WQ_OK);
+		CHECK(wq_drain_for(q, 20 * WQ_SECOND, &(wq_drain_options){.mode = WQ_DRAIN_WAIT},
+		                   NULL) == WQ_OK);
 		CHECK(wq_pool_free(p) == WQ_OK);
 		CHECK(wq_free(q) == 0);
 	}
@@ -209,9 +211,12 @@ int main(int argc, char **argv)
 		const char *name;
 		int (*run)(void);
 	} modes[] = {
-	    {"correct", all_that_is_allowed}, {"done", after_done},
-	    {"next", after_next},             {"requeue", after_requeue},
-	    {"retry", after_retry},           {"handler", after_the_handler},
+	    {"correct", all_that_is_allowed},
+	    {"done", after_done},
+	    {"next", after_next},
+	    {"requeue", after_requeue},
+	    {"retry", after_retry},
+	    {"handler", after_the_handler},
 	    {"past", past_the_end},
 	};
 

@@ -14,6 +14,7 @@ static const struct {
     {-9, "WQ_ESTALE"},    {-10, "WQ_EOTHERQUEUE"}, {-11, "WQ_EBUSY"},
     {-12, "WQ_EDEADLK"},  {-13, "WQ_ENOTFOUND"},   {-14, "WQ_ENOTSUP"},
     {-15, "WQ_EVERSION"}, {-16, "WQ_EIO"},         {-17, "WQ_EEXIST"},
+    {-18, "WQ_EFORKED"},
     {7, "WQ_CANCELLED"},  {8, "WQ_LEFT"},          {9, "WQ_DEAD"},
 };
 
