@@ -13,6 +13,7 @@ void wq__signals_now(wq__signals *s)
 {
 	sigset_t set;
 
+	sigemptyset(&set); /* the kernel writes less of it than there is */
 	pthread_sigmask(SIG_BLOCK, NULL, &set);
 	memcpy(s, &set, sizeof *s);
 }
@@ -32,6 +33,7 @@ void wq__signals_block(const wq__signals *s, wq__signals *before)
 {
 	sigset_t set, was;
 
+	sigemptyset(&was);
 	memcpy(&set, s, sizeof set);
 	pthread_sigmask(SIG_SETMASK, &set, &was);
 	if (before)

@@ -135,12 +135,14 @@ static wq__cold void free_copy(const struct wq__memory *m, struct wq__entry *e)
 /* It is held, in a queue that counts or asks. */
 static wq__apart void started(struct wq__memory *m, struct wq__entry *e, wq_item *item)
 {
-	if (m->flags & WQ__COPIES)
-		copy_key(m, e, item);
 	if (m->flags & WQ__METERED)
 		wq__meter_start(m, e, (uint32_t)item->slot);
+	if (wq__likely(!(m->flags & (WQ__ASKS | WQ__COPIES))))
+		return;
 	if (m->flags & WQ__ASKS)
 		item->attempts = wq__requeues_of(m, e) + 1;
+	if (m->flags & WQ__COPIES)
+		copy_key(m, e, item);
 }
 
 /* The key with these bits has left the line, and is held from now on. The queue is whole. */
@@ -246,6 +248,8 @@ static wq__cold struct wq__entry *catch_up(struct wq__memory *m, const wq_item *
 /* The hold ends, and the key comes back, or something is remembered of it. */
 static wq__apart int end_hold_kept(struct wq__memory *m, const wq_item *item, struct wq__entry *e)
 {
+	if (m->flags & WQ__COPIES)
+		free_copy(m, e);
 	if (e->bits & WQ_STATE_DIRTY) {
 		m->ndirty--;
 		if (!WQ__BUG(LOST_READD) &&
@@ -271,12 +275,8 @@ static inline int end_hold(struct wq__memory *m, const wq_item *item, struct wq_
 
 	if (item->token == m->sample)
 		wq__sample_end(m);
-	if (m->flags & (WQ__METERED | WQ__COPIES)) {
-		if (m->flags & WQ__METERED)
-			wq__meter_end(m, e, true);
-		if (wq__unlikely(m->flags & WQ__COPIES))
-			free_copy(m, e);
-	}
+	if (m->flags & WQ__METERED)
+		wq__meter_end(m, e, true);
 	wq__hold_over(m, item);
 	if (e->bits & COMES_BACK || wq__bears(m, e)) {
 		rc = end_hold_kept(m, item, e);

@@ -496,10 +496,11 @@ static inline int64_t wq__tick(struct wq__memory *m)
 	return until;
 }
 
-/* May there be something that the limiter remembers of the key? */
+/* May there be something that the limiter remembers of the key, or a copy of it? */
 static inline bool wq__bears(const struct wq__memory *m, const struct wq__entry *e)
 {
-	return e->failures_low || e->failures_high || m->limit_room > 0 || m->flags & WQ__ASKS;
+	return e->failures_low || e->failures_high || m->limit_room > 0 ||
+	       m->flags & (WQ__ASKS | WQ__COPIES);
 }
 
 /* Is there no room for one more key? Those that are only remembered do not count. */

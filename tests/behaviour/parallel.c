@@ -347,7 +347,7 @@ static void threads_block_what_the_caller_blocks(void **state)
 	pthread_sigmask(SIG_BLOCK, NULL, &mine);
 	IS(sigismember(&mine, SIGTERM), 0);
 	for (size_t i = 0; i < LENGTH(masks); i++)
-		assert_memory_equal(&masks[i], &mine, sizeof mine);
+		masks_are_equal(&masks[i], &mine);
 }
 
 /* ---- what goes wrong ------------------------------------------------------------------ */

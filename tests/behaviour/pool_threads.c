@@ -128,7 +128,7 @@ static void threads_are_like_their_makers(void **state)
 	(void)state;
 	look(&r, NULL);
 	pthread_sigmask(SIG_BLOCK, NULL, &mine);
-	assert_memory_equal(&seen.mask, &mine, sizeof mine);
+	masks_are_equal(&seen.mask, &mine);
 	IS(sigismember(&mine, SIGTERM), 0);
 	/* In a handler: exact timers are for sleeps only. */
 	IS(seen.slack, prctl(PR_GET_TIMERSLACK, 0UL, 0UL, 0UL, 0UL));
@@ -408,7 +408,7 @@ static void bad_options(void **state)
 	IS(wq_pool_start(NULL, r.f.q, &good), WQ_EINVAL);
 	IS(wq_pool_start(&p, NULL, &good), WQ_EINVAL);
 	IS(wq_pool_start(&p, r.f.q, NULL), WQ_EINVAL);
-	for (int i = 0; i < 7 + 6; i++) {
+	for (int i = 0; i < 9 + 5; i++) {
 		wq_pool_options o = good;
 
 		switch (i) {
@@ -433,8 +433,14 @@ static void bad_options(void **state)
 		case 6:
 			o.paused = 2;
 			break;
+		case 7:
+			o.block_signals = 2;
+			break;
+		case 8:
+			o.reserved0 = 1;
+			break;
 		default:
-			o.reserved[i - 7] = 1;
+			o.reserved[i - 9] = 1;
 		}
 		IS(wq_pool_start(&p, r.f.q, &o), WQ_EINVAL);
 		assert_null(p);

@@ -41,7 +41,7 @@ static void each_has_a_text(void **state)
 
 static void unknown_ones(void **state)
 {
-	static const int unknown[] = {10, 100, -18, -100, INT32_MAX, INT32_MIN};
+	static const int unknown[] = {10, 100, -19, -100, INT32_MAX, INT32_MIN};
 
 	(void)state;
 	for (size_t i = 0; i < LENGTH(unknown); i++) {
