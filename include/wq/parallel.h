@@ -57,7 +57,8 @@ typedef struct wq_parallel_options {
  *              pieces; a reserved word not zero
  *   WQ_ENOMEM  nothing was done
  *   WQ_EFORKED fn has returned in the child of a fork(), which has no other thread: not all pieces
- *              were worked on. (In a thread that is not the calling one, that ends the child.)
+ *              were worked on. (In another thread than the calling one, the child is stopped by
+ *              abort() instead.)
  *
  * Threads: any. fn must not throw, longjmp or end the thread; it may call
  * wq_parallel(). Blocks: until all threads are done.

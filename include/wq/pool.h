@@ -32,8 +32,8 @@
  * starts its threads, and unblocks them in the processes that it starts; or gives block_signals.
  *
  * fork: in the child all calls on the pool answer WQ_EFORKED, but wq_pool_free(), which is WQ_OK and
- * gives nothing back. A handler whose child returns from it ends that process, by exit(0): it should
- * exec or _exit.
+ * gives nothing back. The child of a handler has to exec or _exit: if it returns from the handler, it is
+ * stopped by abort().
  */
 #ifndef WQ_POOL_H
 #define WQ_POOL_H

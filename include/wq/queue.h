@@ -42,7 +42,7 @@
  * None of them waits, or takes events from the parent. So do pools, timers and delay queues. Queues
  * that the child makes itself work. What has no thread and no waiting calls (heaps, wheels, limiters
  * alone, registries, manual clocks) may be used in the child if no other thread was in a call on it. A
- * callback in whose child the library goes on (walks, drains, hooks) must exec or _exit there. Not
+ * callback's child must exec or _exit: the library would go on in it without its threads. Not
  * noticed are processes made without fork(): by vfork(), clone() or _Fork().
  *
  * Tools: a program that is built with a sanitizer, or run by valgrind, needs no other library.

@@ -16,8 +16,8 @@
  * The thread is named "wq-timer", blocks the signals that the caller of wq_timer_new() blocks, and
  * asks the kernel for exact timers while it sleeps (PR_SET_TIMERSLACK), but not in callbacks: what
  * they start as another process is like what the program starts. In the child of a fork() all calls
- * answer WQ_EFORKED, but free, which is 0 and gives nothing back; a callback that returns there
- * ends that process, by exit(0).
+ * answer WQ_EFORKED, but free, which is 0 and gives nothing back; a child of a callback that returns
+ * from it is stopped by abort().
  */
 #ifndef WQ_TIMER_H
 #define WQ_TIMER_H

@@ -5,8 +5,6 @@
 #ifndef WQ_BASE_FORK_H
 #define WQ_BASE_FORK_H
 
-#include <stdint.h>
-
 struct wq__fork_link {
 	struct wq__fork_link *next, *prev;
 	/*
@@ -20,7 +18,10 @@ void wq__fork_join(struct wq__fork_link *link, void (*forked)(struct wq__fork_li
 /* Not in the child, where the list has ended. */
 void wq__fork_leave(struct wq__fork_link *link);
 
-/* How many forks lie between the first process that used the library and this one. */
-uint32_t wq__fork_count(void);
+/*
+ * A callback has returned in the child, to a thread of the library's: it would go on with threads
+ * that are not there. The process is stopped, by abort().
+ */
+_Noreturn void wq__fork_came_back(void);
 
 #endif

@@ -154,9 +154,8 @@ static void run(void *arg)
 		}
 		wq__lock_release(&p->lock);
 		rc = work(w, seen);
-		/* Its handler has come back in the child of a fork, of which this is the only thread. */
 		if (rc == WQ_EFORKED)
-			return;
+			wq__fork_came_back();
 		if (rc != WQ_EINTERRUPTED && rc != WQ_ESHUTDOWN)
 			rc = WQ_EIO;
 		wq__lock_acquire(&p->lock);

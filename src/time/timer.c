@@ -100,9 +100,8 @@ static void run(void *arg)
 		if (WQ__BUG(CALLING_TOO_LATE))
 			t->calling = true;
 		due.fn(due.ctx, &due.event);
-		/* A callback has come back in the child of a fork, of which this is the only thread. */
 		if (t->forked)
-			return;
+			wq__fork_came_back();
 		wq__lock_acquire(&t->lock);
 		t->calling = false;
 		release_stoppers(t);

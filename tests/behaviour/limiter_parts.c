@@ -89,7 +89,7 @@ static void a_part_has_a_bucket_like_any_other(void **state)
 {
 	wq_limiter *all = wq_limiter_bucket(10, 3);
 	wq_limiter *l = wq_limiter_bucket_per_part(10, 3, '/', 1);
-	char key[16];
+	char key[32];
 
 	(void)state;
 	for (int i = 0; i < 200; i++) {
