@@ -117,9 +117,9 @@ WQ_API wq_clock wq_manual_clock_clock(wq_manual_clock *mc);
 WQ_API wq_value wq_manual_clock_now(const wq_manual_clock *mc);
 
 /*
- * Move a manual clock forward. wq_manual_clock_advance() moves it by by_ns (0 is allowed) and stops
- * at WQ_NEVER; wq_manual_clock_set() moves it to now_ns. Every thread that sleeps in a queue of
- * this clock reads it again.
+ * Move a manual clock forward. wq_manual_clock_advance() moves it by by_ns (0 is allowed) and
+ * stops at WQ_NEVER; wq_manual_clock_set() moves it to now_ns. Every thread that sleeps in a queue
+ * of this clock reads it again.
  *
  * Returns WQ_OK.
  *

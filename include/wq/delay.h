@@ -7,8 +7,8 @@
  *                         .within_ns = 2 * WQ_SECOND};
  *     wq_add_with(q, path, strlen(path), &o);
  *
- * wq_add_after() and wq_add_at() are in wq/queue.h, which includes this header; threads, states and
- * times are described there.
+ * wq_add_after() and wq_add_at() are in wq/queue.h, which includes this header; threads, states
+ * and times are described there.
  */
 #ifndef WQ_DELAY_H
 #define WQ_DELAY_H

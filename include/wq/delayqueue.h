@@ -12,7 +12,8 @@
  * leader.
  *
  * Threads: any, for all functions; no call may start once wq_delayqueue_free() has been entered.
- * It starts no thread. Times are nanoseconds of its clock.
+ * It starts no thread. Times are nanoseconds of its clock. In the child of a fork() all calls
+ * answer WQ_EFORKED; wq_delayqueue_free() answers 0 there and frees nothing.
  */
 #ifndef WQ_DELAYQUEUE_H
 #define WQ_DELAYQUEUE_H
@@ -75,8 +76,9 @@ WQ_API wq_value wq_delayqueue_free(wq_delayqueue *dq);
 WQ_API int wq_delayqueue_offer(wq_delayqueue *dq, void *value, int64_t expiry_ns);
 
 /*
- * Take the first value. wq_delayqueue_take() waits until it has expired; wq_delayqueue_take_until()
- * waits until deadline_ns (>= 0) at most; wq_delayqueue_poll() does not wait.
+ * Take the first value. wq_delayqueue_take() waits until it has expired;
+ * wq_delayqueue_take_until() waits until deadline_ns (>= 0) at most; wq_delayqueue_poll() does not
+ * wait.
  *
  * Returns WQ_OK and the value in *value.
  *
@@ -111,8 +113,8 @@ WQ_API wq_value wq_delayqueue_size(wq_delayqueue *dq);
 WQ_API wq_value wq_delayqueue_next(wq_delayqueue *dq);
 
 /*
- * Close a delay queue: offers are refused, and threads that wait in take return. Expired values can
- * still be taken. It may be called again.
+ * Close a delay queue: offers are refused, and threads that wait in take return. Expired values
+ * can still be taken. It may be called again.
  *
  * Returns WQ_OK.
  *

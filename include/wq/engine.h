@@ -9,7 +9,8 @@
  * The public functions check what every engine would have to check (NULL pointers, lengths,
  * reserved words, counts), turn timeouts into deadlines, and call the function of the table with
  * the engine's state. What the calls answer and promise is documented once, in wq/queue.h and the
- * headers that it includes.
+ * headers that it includes. In the child of a fork() no function of an engine that was opened
+ * before it is called, not even close.
  */
 #ifndef WQ_ENGINE_H
 #define WQ_ENGINE_H

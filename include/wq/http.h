@@ -26,19 +26,19 @@
  *   left    | left over; the next to come due ||    "failures":..}]}
  *   failing | with failures; the most         ||
  *
- * N is 1 to 1000, by default 100. M selects keys that contain it, at most 256 bytes. A key is shown
- * as in a snapshot, its first 127 bytes; len is that of the whole key. age_ns is null for a key
- * that only waits, due_ns for one that does not wait for a time, running_ns if it is not held. The
- * state of a key that waits for a retry has "retrying", beside "waiting" or "left".
+ * N is 1 to 1000, by default 100. M selects keys that contain it, at most 256 bytes. A key is
+ * shown as in a snapshot, its first 127 bytes; len is that of the whole key. age_ns is null for a
+ * key that only waits, due_ns for one that does not wait for a time, running_ns if it is not held.
+ * The state of a key that waits for a retry has "retrying", beside "waiting" or "left".
  *
  * The server has two threads. It caches its answers, so that all requests together, however many,
  * hold a queue's lock for less than 1 % of the time. Metrics and queues are at most 100 ms old. A
  * listing of keys walks over all keys: it is at most 1 s old if the walk takes less than 4 ms,
  * otherwise up to 250 times as old as the walk took, which is longer on a busy machine. A listing
- * that was not asked for recently may have to wait as long: the answer is 503, and Retry-After says
- * how many seconds. The server walks one queue at a time. A request for a listing waits at most a
- * second for it, then gets the last one, or a 503. Nothing else waits for a walk, neither other
- * requests nor adds, gets and dones; only wq_free() of the queue that is walked does.
+ * that was not asked for recently may have to wait as long: the answer is 503, and Retry-After
+ * says how many seconds. The server walks one queue at a time. A request for a listing waits at
+ * most a second for it, then gets the last one, or a 503. Nothing else waits for a walk, neither
+ * other requests nor adds, gets and dones; only wq_free() of the queue that is walked does.
  */
 #ifndef WQ_HTTP_H
 #define WQ_HTTP_H

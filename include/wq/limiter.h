@@ -15,6 +15,7 @@
  *   fast_slow      | fast the first n times, slow from then on  | yes        | starts again
  *   bucket         | until a token is there; all keys share it  | no         | no effect
  *   bucket_per_key | the same, a bucket for each key            | no         | no effect
+ *   bucket_per_part | the same, a bucket for each part of a key | no         | no effect
  *   max_of         | the longest of its parts                   | as parts   | all parts
  *   max_wait       | that of its part, but not above max        | as part    | its part
  *   bounded        | that of its part                           | as part    | its part
@@ -35,9 +36,9 @@
  * second owner.
  *
  * Errors: a constructor never returns NULL. If it fails, it returns a limiter that carries the
- * status, and every constructor that takes this limiter fails with the same status, up to wq_new();
- * so constructors nest without checks between them. wq_limiter_status() returns the status. NULL in
- * place of a limiter counts as WQ_ENOMEM.
+ * status, and every constructor that takes this limiter fails with the same status, up to
+ * wq_new(); so constructors nest without checks between them. wq_limiter_status() returns the
+ * status. NULL in place of a limiter counts as WQ_ENOMEM.
  *
  * Threads: any; each call is atomic. No call may run beside wq_limiter_free() or the call that
  * takes the limiter. Blocks: no.
@@ -120,6 +121,28 @@ WQ_API wq_limiter *wq_limiter_fast_slow(int64_t fast_ns, int64_t slow_ns, uint32
  */
 WQ_API wq_limiter *wq_limiter_bucket(double rate, int burst);
 WQ_API wq_limiter *wq_limiter_bucket_per_key(double rate, int burst);
+
+/*
+ * Make a token bucket for each part of a key: for each host, tenant or directory. [PART] The part
+ * is what stands before the n-th separator; a key with fewer separators is a part as a whole. With
+ * '/' and 1, the keys "a.org", "a.org/x" and "a.org/y" share a bucket. With '/' and 3, all of
+ * "http://a.org/..." share one, "http://a.org" included. The separator may be any byte.
+ *
+ *     // one request a second to each host, and failures of a page double its own delay
+ *     wq_limiter_max_of((wq_limiter *[]){wq_limiter_bucket_per_part(1, 1, '/', 1),
+ *                                        wq_limiter_exponential(WQ_SECOND, WQ_HOUR)}, 2);
+ *
+ * It keeps only buckets that are not full, each with a copy of its part: about 100 bytes and the
+ * part. Each call removes two or more that are full again, so there are at most about as many as
+ * were asked for in burst / rate seconds. With rate 0 they are kept. wq_limiter_bounded() does not
+ * remove them. Without memory for a bucket, the key waits for one token (1 / rate), and takes
+ * none.
+ *
+ * Returns the limiter.
+ *
+ * Errors (wq_limiter_status()): those of wq_limiter_bucket(); WQ_EINVAL if n is 0.
+ */
+WQ_API wq_limiter *wq_limiter_bucket_per_part(double rate, int burst, char separator, unsigned n);
 
 /* The most parts of wq_limiter_max_of(). */
 #define WQ_PARTS_MAX 8
@@ -273,9 +296,9 @@ WQ_API wq_value wq_limiter_failures(wq_limiter *l, const void *key, size_t len);
 WQ_API int wq_limiter_give_back(wq_limiter *l, const void *key, size_t len);
 
 /*
- * Count the keys that a limiter remembers.
+ * Count the keys that a limiter remembers, and the buckets of parts.
  *
- * Returns the number of keys.
+ * Returns the number.
  *
  * Errors: those of wq_limiter_when().
  */

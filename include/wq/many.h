@@ -22,8 +22,8 @@ extern "C" {
 
 /*
  * Add n keys, as wq_add() one after another. The lock is released at least every 256 keys.
- * outcomes[i], unless outcomes is NULL, receives the outcome of key i, also the error of a key with
- * a bad argument. A refused key does not stop the others.
+ * outcomes[i], unless outcomes is NULL, receives the outcome of key i, also the error of a key
+ * with a bad argument. A refused key does not stop the others.
  *
  * Returns how many keys were accepted: queued, merged or marked.
  *
@@ -35,8 +35,8 @@ extern "C" {
 WQ_API int wq_add_many(wq_queue *q, const wq_key *keys, size_t n, int *outcomes);
 
 /*
- * Get up to max keys. Waits as wq_get_until() for the first key and takes those that are ready with
- * it; it does not wait for max keys. The lock is released at least every 256 keys. With the
+ * Get up to max keys. Waits as wq_get_until() for the first key and takes those that are ready
+ * with it; it does not wait for max keys. The lock is released at least every 256 keys. With the
  * deadline WQ_NEVER it waits as wq_get(), with WQ_NOWAIT not at all. wq_get_many_for() takes a
  * timeout.
  *

@@ -1,7 +1,7 @@
 /*
- * Metrics: a registry of queues, and its metrics as Prometheus reads them. Names, types and buckets
- * are those of Kubernetes, so its dashboards and alerts work unchanged; further metrics are named
- * wq_... .
+ * Metrics: a registry of queues, and its metrics as Prometheus reads them. Names, types and
+ * buckets are those of Kubernetes, so its dashboards and alerts work unchanged; further metrics
+ * are named wq_... .
  *
  *     wq_registry *r;
  *     wq_registry_new(&r);
@@ -103,9 +103,9 @@ typedef int (*wq_registry_fn)(void *ctx, const char *name, wq_queue *q);
 WQ_API int wq_registry_each(wq_registry *r, wq_registry_fn fn, void *ctx);
 
 /*
- * Show one queue of a registry to fn, by its name. fn runs outside the registry's lock: it may take
- * long, such as a walk. Other queues come and go meanwhile; wq_free() of this one waits until fn
- * has returned. fn may use the registry, but not wq_free() of this queue.
+ * Show one queue of a registry to fn, by its name. fn runs outside the registry's lock: it may
+ * take long, such as a walk. Other queues come and go meanwhile; wq_free() of this one waits until
+ * fn has returned. fn may use the registry, but not wq_free() of this queue.
  *
  * Returns what fn returned.
  *
@@ -129,8 +129,8 @@ enum wq_metrics_format {
 WQ_API const char *wq_metrics_type(enum wq_metrics_format format);
 
 /*
- * Write the metrics of all queues of a registry. The call takes each queue's lock once, for a short
- * time. The text is made, and write is called, outside all locks.
+ * Write the metrics of all queues of a registry. The call takes each queue's lock once, for a
+ * short time. The text is made, and write is called, outside all locks.
  *
  * Returns WQ_OK, or what write returned if that is not 0.
  *

@@ -24,7 +24,7 @@ typedef int (*wq_piece_fn)(void *ctx, size_t piece);
 typedef struct wq_parallel_options {
 	/*
 	 * Threads, including the calling one: 1 to 4096. The others exist only during the call,
-	 * and block all signals except those of faults.
+	 * and block the signals that the calling thread blocks.
 	 */
 	uint32_t workers;
 	uint32_t reserved0; /* must be zero */
@@ -45,10 +45,10 @@ typedef struct wq_parallel_options {
 
 /*
  * Run the pieces of a loop in several threads. Calls fn once for every piece from 0 to pieces - 1,
- * in no particular order, several at once. [PIECES] If nothing stops the loop, every piece has been
- * worked on when it returns; once it is stopped, no further piece begins, and those that run are
- * finished. Pieces may take different times: a thread that has no pieces left takes over half of
- * those of another one. If the system cannot start enough threads, fewer work.
+ * in no particular order, several at once. [PIECES] If nothing stops the loop, every piece has
+ * been worked on when it returns; once it is stopped, no further piece begins, and those that run
+ * are finished. Pieces may take different times: a thread that has no pieces left takes over half
+ * of those of another one. If the system cannot start enough threads, fewer work.
  *
  * Returns how many pieces were worked on, including the one that stopped the loop (fn may store
  * the reason in ctx).
@@ -57,6 +57,8 @@ typedef struct wq_parallel_options {
  *   WQ_EINVAL  fn or options is NULL; workers is 0 or above 4096; more than INT64_MAX pieces; a
  *              reserved word is not zero
  *   WQ_ENOMEM  out of memory; no piece was worked on
+ *   WQ_EFORKED fn returned in the child of a fork(), which has no other thread; not all pieces were
+ *              worked on. In another thread than the calling one, abort() stops the child instead
  *
  * Threads: any. fn must not throw, longjmp or end the thread; it may call wq_parallel().
  * Blocks: until all threads have finished.

@@ -18,11 +18,22 @@
  * kind, which only a cast can make, counts as WQ_RETRY.
  *
  * [POOL] A key that a worker has got is settled by the verdict of its handler, whatever happens to
- * the pool meanwhile. Stopping a pool does not shut its queue down. A queue may have several pools.
+ * the pool meanwhile. Stopping a pool does not shut its queue down. A queue may have several
+ * pools.
  *
  * Threads: any thread may call any function, handlers included, except where WQ_EDEADLK is
- * documented. The pool's threads block all signals except those of faults (SIGSEGV and the like)
- * and ask the kernel for exact timers. Handlers must not throw, longjmp or end the thread.
+ * documented. Handlers must not throw, longjmp or end the thread.
+ *
+ * Signals: the pool's threads block the signals that the caller of wq_pool_start() blocks. So a
+ * process that a handler starts (fork, posix_spawn, system) has the program's own signal mask and
+ * timer slack. A signal to the program may be delivered to a worker, as to any thread: handlers
+ * may see EINTR. To avoid that, block the signals that the program waits for (sigwait, signalfd)
+ * before it starts threads, and unblock them in the processes that it starts; or set
+ * block_signals.
+ *
+ * fork: in the child all calls on the pool answer WQ_EFORKED. wq_pool_free() answers WQ_OK there
+ * and frees nothing. The child of a handler must call exec or _exit: if it returns from the
+ * handler, abort() stops it.
  */
 #ifndef WQ_POOL_H
 #define WQ_POOL_H
@@ -76,7 +87,14 @@ typedef struct wq_pool_options {
 	 * worker's if the handler ends at that moment; so several may run at once. Optional.
 	 */
 	void (*on_slow)(void *ctx, const wq_slow_handler *slow);
-	uint64_t reserved[6]; /* must be zero */
+	/*
+	 * 0: the pool's threads block the signals that the caller of wq_pool_start() blocks, those
+	 * that wq_pool_resize() starts too. 1: all signals except those of faults (SIGSEGV and the
+	 * like); a process that a handler starts then blocks them as well, and ignores SIGTERM.
+	 */
+	uint32_t block_signals;
+	uint32_t reserved0;   /* must be zero */
+	uint64_t reserved[5]; /* must be zero */
 } wq_pool_options;
 
 /*
@@ -87,9 +105,10 @@ typedef struct wq_pool_options {
  *
  * Errors (no thread is left behind):
  *   WQ_EINVAL  out, q, options or the handler is NULL; workers is 0 or above WQ_WORKERS_MAX;
- *              slow_ns < 0; paused above 1; a reserved word is not zero
+ *              slow_ns < 0; paused or block_signals above 1; a reserved word is not zero
  *   WQ_ENOMEM  out of memory
  *   WQ_EIO     the system cannot start a thread
+ *   WQ_EFORKED this is the child of a fork(), and the queue was made before it
  */
 WQ_API WQ_MUST_CHECK int wq_pool_start(wq_pool **out, wq_queue *q, const wq_pool_options *options);
 

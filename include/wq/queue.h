@@ -72,7 +72,26 @@
  * Threads: any thread may call any function at any time, with two exceptions: nothing may run
  * beside wq_new() on the same pointer, and no call may start once wq_free() has been entered. No
  * function is a cancellation point, is safe in a signal handler, or returns because of EINTR.
- * After fork() the child may only exec or _exit. The queue starts no thread.
+ * The queue starts no thread.
+ *
+ * [FORK] In the child of a fork() every call on a queue that the parent made answers WQ_EFORKED
+ * and does nothing else. wq_free() closes the queue's descriptors there, frees nothing else, and
+ * answers WQ_OK. No call waits, or takes events from the parent. The same holds for pools, timers
+ * and delay queues. Queues that the child makes work. Heaps, wheels, limiters alone, registries
+ * and manual clocks may be used in the child if no other thread was in a call on them. The child
+ * of a callback must call exec or _exit. Processes made by vfork(), clone() or _Fork() are not
+ * detected.
+ *
+ * Tools: a program that is built with a sanitizer, or run by valgrind, needs no other library.
+ *
+ *   tool                               | what it reports, besides the program's own errors
+ *   -----------------------------------+----------------------------------------------------------
+ *   AddressSanitizer, HWASan, memcheck | reads of a key after its hold has ended, or beyond its NUL
+ *   ThreadSanitizer                    | nothing: adds, gets and dones synchronise
+ *   helgrind, DRD                      | the same; --suppressions=PREFIX/share/wq/helgrind.supp
+ *
+ * Under such a tool, the keys of items are copies from malloc and locks are pthread mutexes, which
+ * is slower. The library detects the tool when it is loaded; in other processes nothing changes.
  *
  * Hooks (clock, allocator, order, custom limiter, metrics provider) run under the queue's lock.
  * [REENTER] A hook that calls its own queue stops the process with abort(), in every build.
@@ -144,7 +163,7 @@ WQ_API WQ_MUST_CHECK int wq_new(wq_queue **out, const wq_options *options);
  * Free a queue. Keys that are queued, waiting or left over are discarded and counted; after a
  * drain that answered WQ_OK there are none. A key and its reminder count once. NULL is allowed.
  *
- * Returns the number of keys discarded, at most INT_MAX.
+ * Returns the number of keys discarded, at most INT_MAX; in the child of a fork() 0, see [FORK].
  *
  * Errors:
  *   WQ_EBUSY  a key is held, a thread waits in the queue or walks over it, or the queue has a
@@ -252,7 +271,8 @@ WQ_API int wq_done(wq_queue *q, const wq_item *item);
 WQ_API int wq_retry(wq_queue *q, const wq_item *item);
 
 /*
- * Count the queued keys. Held and waiting keys are not counted; keys that are due are queued first.
+ * Count the queued keys. Held and waiting keys are not counted; keys that are due are queued
+ * first.
  *
  * Returns the number of queued keys.
  *

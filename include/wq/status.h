@@ -52,7 +52,8 @@ typedef int64_t wq_value;
 	X(WQ_ENOTSUP, -14, "not supported by the engine or the limiter")                           \
 	X(WQ_EVERSION, -15, "the engine was built for another version of the interface")           \
 	X(WQ_EIO, -16, "storage, network or the system failed: no descriptor, thread or port")     \
-	X(WQ_EEXIST, -17, "the registry has a queue of this name")
+	X(WQ_EEXIST, -17, "the registry has a queue of this name")                                 \
+	X(WQ_EFORKED, -18, "made before fork(): this process may not use it")
 
 #define WQ_STATUS_ENUM(name, number, text) name = (number),
 enum wq_status { WQ_STATUS_LIST(WQ_STATUS_ENUM) };

@@ -13,8 +13,11 @@
  * Delays count from the time of the call.
  *
  * Threads: any, for all functions; no call may start once wq_timer_free() has been entered. The
- * thread blocks all signals, is named "wq-timer", and asks the kernel for exact timers
- * (PR_SET_TIMERSLACK).
+ * thread is named "wq-timer" and blocks the signals that the caller of wq_timer_new() blocks. It
+ * asks the kernel for exact timers (PR_SET_TIMERSLACK) while it sleeps, but not in callbacks, so a
+ * process that a callback starts has the program's timer slack. In the child of a fork() all calls
+ * answer WQ_EFORKED; wq_timer_free() answers 0 there and frees nothing. If the child of a callback
+ * returns from it, abort() stops it.
  */
 #ifndef WQ_TIMER_H
 #define WQ_TIMER_H

@@ -111,7 +111,7 @@ typedef struct wq_key {
  * ends the hold counts; the others are stale, and calls answer WQ_ESTALE for them.
  *
  * Ownership: the queue owns the bytes of the key. They are valid until the hold ends. A NUL
- * follows them.
+ * follows them. Sanitizers and valgrind report later reads, see "Tools" in wq/queue.h.
  */
 struct wq_item {
 	const void *key;

@@ -19,8 +19,8 @@
  * times, equal times in the order of the adds. The tick sizes buckets and rounds nothing.
  *
  * A callback may add, cancel and reschedule timers, its own included if it is periodic (one that
- * fires once is gone by then: WQ_ESTALE), and may stop the wheel. It may not advance or free it. It
- * must not throw or longjmp.
+ * fires once is gone by then: WQ_ESTALE), and may stop the wheel. It may not advance or free it.
+ * It must not throw or longjmp.
  *
  * Threads: the caller serialises all calls on one wheel. Nothing blocks.
  */

@@ -15,13 +15,15 @@
 #include <linux/futex.h>
 #include <linux/membarrier.h>
 #include <sched.h>
-#include <signal.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "base/tools.h"
 
 enum {
 	BACKOFF_NS = 800,
@@ -187,7 +189,60 @@ uint32_t wq__pauses_for(int64_t ns)
 
 struct wq__lot wq__lot[WQ__LOT_PLACES];
 
-void wq__lock_init(wq__lock *l)
+/*
+ * A lock that tools can see: a mutex behind a place that is always taken. The word says for good that
+ * another thread owns the lock, and nobody does; so who acquires it comes to wq__lock_slow(), and
+ * who releases it to wq__lock_wake(), and what is inline knows nothing of it.
+ */
+struct seen {
+	_Atomic uint64_t place; /* I: SEEN */
+	pthread_mutex_t mutex;
+};
+
+/* No lock has the address that this would name. */
+#define SEEN UINT64_MAX
+
+static bool is_seen(_Atomic uint64_t *place)
+{
+	return atomic_load_explicit(place, memory_order_relaxed) == SEEN;
+}
+
+static struct seen *seen_of(_Atomic uint64_t *place)
+{
+	return wq__container_of(place, struct seen, place);
+}
+
+/* Without memory the lock stays as it is, and tools may report what is no error. */
+static void let_be_seen(wq__lock *l)
+{
+	struct seen *s = malloc(sizeof *s);
+	pthread_mutexattr_t attr;
+
+	if (!s)
+		return;
+	atomic_init(&s->place, SEEN);
+	pthread_mutexattr_init(&attr);
+	pthread_mutexattr_settype(&attr, PTHREAD_MUTEX_ERRORCHECK);
+	pthread_mutex_init(&s->mutex, &attr);
+	pthread_mutexattr_destroy(&attr);
+	l->place = &s->place;
+	atomic_init(&l->word, WQ__OWNED);
+	atomic_init(&l->inside, WQ__OUT);
+	atomic_init(&l->owner, WQ__SHARED);
+}
+
+void wq__lock_end(wq__lock *l)
+{
+	if (!is_seen(l->place))
+		return;
+
+	struct seen *s = seen_of(l->place);
+
+	pthread_mutex_destroy(&s->mutex);
+	free(s);
+}
+
+static void init(wq__lock *l)
 {
 	learn_once();
 	*l = (wq__lock){.place = &wq__lot[(uintptr_t)l / 64 % WQ__LOT_PLACES].place};
@@ -196,13 +251,22 @@ void wq__lock_init(wq__lock *l)
 	atomic_init(&l->owner, WQ__SHARED);
 }
 
+void wq__lock_init(wq__lock *l)
+{
+	init(l);
+	if (wq__tools() & WQ__TOOL_THREADS)
+		let_be_seen(l);
+}
+
 void wq__lock_init_own(wq__lock *l)
 {
-	wq__lock_init(l);
+	init(l);
 	if (has_barrier) {
 		atomic_init(&l->word, WQ__OWNED);
 		atomic_init(&l->owner, WQ__NOBODY);
 	}
+	if (wq__tools() & WQ__TOOL_THREADS)
+		let_be_seen(l);
 }
 
 /* In a function of its own, so that a backtrace tells what happened. */
@@ -406,6 +470,11 @@ static void wait_counted(wq__lock *l, struct wait how)
 
 void wq__lock_slow(wq__lock *l)
 {
+	if (is_seen(l->place)) {
+		if (pthread_mutex_lock(&seen_of(l->place)->mutex) != 0)
+			wq__lock_taken_by_its_holder();
+		return;
+	}
 	if (become_owner(l))
 		return;
 	if (atomic_load_explicit(&l->owner, memory_order_relaxed) == (wq__me() | WQ__SHARED))
@@ -426,6 +495,10 @@ void wq__lock_wake(_Atomic uint64_t *place)
 {
 	uint64_t seen = atomic_load_explicit(place, memory_order_relaxed);
 
+	if (seen == SEEN) {
+		pthread_mutex_unlock(&seen_of(place)->mutex);
+		return;
+	}
 	while (seen & WQ__SLEEPERS) {
 		bool all = seen & WQ__WAKE_ALL;
 		uint64_t next = (seen + WQ__WAKE) & WQ__WAKES;
@@ -450,16 +523,21 @@ bool wq__parker_poll(wq__parker *p, uint32_t pauses)
 	return wq__parker_is_set(p);
 }
 
-bool wq__parker_sleep(wq__parker *p, int64_t deadline_ns)
-{
-	uint32_t waiting = 0;
+/* This thread is the library's own: its timed sleeps end in time. */
+static _Thread_local bool is_exact;
 
-	p->slept_on = sched_getcpu();
-	/* acquire on failure: it was set, pairs with the release in wq__parker_set() */
-	if (!atomic_compare_exchange_strong_explicit(&p->word, &waiting, 2, memory_order_acquire,
-	                                             memory_order_acquire) &&
-	    waiting == 1)
-		return true;
+/*
+ * The default slack of 50 µs is what a sleep would be late by. It is asked for around a sleep only:
+ * what a callback starts would inherit it, and its own children after it.
+ */
+static void set_slack(int64_t deadline_ns, unsigned long ns)
+{
+	if (is_exact && deadline_ns != INT64_MAX)
+		prctl(PR_SET_TIMERSLACK, ns, 0UL, 0UL, 0UL);
+}
+
+static bool sleep_until(wq__parker *p, int64_t deadline_ns)
+{
 	for (;;) {
 		long rc = futex_wait(&p->word, 2, deadline_ns);
 
@@ -468,6 +546,24 @@ bool wq__parker_sleep(wq__parker *p, int64_t deadline_ns)
 		if (rc != 0 && errno == ETIMEDOUT)
 			return false;
 	}
+}
+
+bool wq__parker_sleep(wq__parker *p, int64_t deadline_ns)
+{
+	enum { EXACT_NS = 1, DEFAULT = 0 };
+	uint32_t waiting = 0;
+	bool set;
+
+	p->slept_on = sched_getcpu();
+	/* acquire on failure: it was set, pairs with the release in wq__parker_set() */
+	if (!atomic_compare_exchange_strong_explicit(&p->word, &waiting, 2, memory_order_acquire,
+	                                             memory_order_acquire) &&
+	    waiting == 1)
+		return true;
+	set_slack(deadline_ns, EXACT_NS);
+	set = sleep_until(p, deadline_ns);
+	set_slack(deadline_ns, DEFAULT);
+	return set;
 }
 
 bool wq__parker_set(wq__parker *p)
@@ -494,8 +590,7 @@ static void *begin(void *arg)
 
 	free(arg);
 	pthread_setname_np(pthread_self(), s.name);
-	/* The default slack of 50 µs is what a timer would be late by. */
-	prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL);
+	is_exact = true;
 	s.run(s.arg);
 	return NULL;
 }
@@ -523,9 +618,7 @@ bool wq__thread_start(wq__thread *t, void (*run)(void *arg), void *arg, const ch
                       size_t stack_size)
 {
 	struct start *s = calloc(1, sizeof *s);
-	static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT};
 	pthread_attr_t attr;
-	sigset_t all, before;
 	int rc;
 
 	if (!s) {
@@ -541,13 +634,7 @@ bool wq__thread_start(wq__thread *t, void (*run)(void *arg), void *arg, const ch
 	s->run = run;
 	s->arg = arg;
 	strncpy(s->name, name, sizeof s->name - 1);
-	/* A thread inherits the mask of its creator. Faults of its own it has to take itself. */
-	sigfillset(&all);
-	for (size_t i = 0; i < sizeof faults / sizeof faults[0]; i++)
-		sigdelset(&all, faults[i]);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
 	rc = pthread_create(&t->id, &attr, begin, s);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
 no_thread:
 	pthread_attr_destroy(&attr);
 no_attr:

@@ -129,8 +129,9 @@ int64_t wq__clock_coarse(void);
 void **wq__self(void);
 
 /*
- * A thread of the library's own: it blocks all signals but faults, carries a name (at most
- * 15 bytes), and asks the kernel for exact timers. stack_size 0: the system's default.
+ * A thread of the library's own: it blocks the signals that its creator does (base/signals.h),
+ * carries a name (at most 15 bytes), and asks the kernel for exact timers while it sleeps.
+ * stack_size 0: the system's default.
  */
 typedef struct wq__thread {
 	pthread_t id;
@@ -187,6 +188,7 @@ void wq__effect(void);
 uint32_t wq__poll_looks(uint32_t pauses);
 /* Let go of it: nothing was done under it. */
 void wq__lock_back_out(wq__lock *l);
+#define wq__lock_end(l) ((void)(l))
 #undef WQ__PAUSE
 #define WQ__PAUSE() wq__point()
 bool wq__lock_is_crowded(const wq__lock *l);
@@ -201,6 +203,8 @@ void wq__lock_retake(wq__lock *l, wq__passed p);
 #define wq__effect() ((void)0)
 #define wq__poll_looks(pauses) (pauses)
 #define wq__lock_back_out(l) wq__lock_release(l)
+/* Nobody uses it any more; what tools have seen of it goes. */
+void wq__lock_end(wq__lock *l);
 void wq__lock_slow(wq__lock *l);
 void wq__lock_step_back(wq__lock *l);
 void wq__lock_wake(_Atomic uint64_t *place);

@@ -134,7 +134,7 @@ int64_t wq_limiter_size(wq_limiter *l)
 	if (rc < 0)
 		return rc;
 	wq__lock_acquire(&l->lock);
-	rc = l->memo ? (int64_t)wq__memo_size(l->memo) : 0;
+	rc = (int64_t)(wq__limiter_size(l) + (l->memo ? wq__memo_size(l->memo) : 0));
 	wq__lock_release(&l->lock);
 	return rc;
 }

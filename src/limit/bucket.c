@@ -50,6 +50,14 @@ static void put_back(wq_limiter *l, struct wq__tokens *t)
 	l->u.bucket.reserved = false;
 }
 
+int64_t wq__bucket_pause(wq_limiter *l)
+{
+	l->u.bucket.reserved = false;
+	if (l->u.bucket.token_ns == 0)
+		return 0;
+	return l->u.bucket.burst < 1 ? WQ_NEVER : nanoseconds(l->u.bucket.token_ns);
+}
+
 static int64_t shared_when(wq_limiter *l, const struct wq__subject *s)
 {
 	return reserve(l, &l->u.bucket.tokens, s->now_ns);

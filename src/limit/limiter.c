@@ -132,6 +132,7 @@ void wq__limiter_release(wq_limiter *l)
 	if (l->kind->release)
 		l->kind->release(l);
 	wq__memo_free(l->memo, &l->allocator);
+	wq__lock_end(&l->lock);
 
 	wq_allocator a = l->allocator;
 
@@ -233,6 +234,15 @@ void wq__limiter_forget(wq_limiter *l, struct wq__subject *s)
 	s->failures = 0;
 	if (l->forgets)
 		forget_parts(l, s);
+}
+
+size_t wq__limiter_size(const wq_limiter *l)
+{
+	size_t n = l->kind->size ? l->kind->size(l) : 0;
+
+	for (uint32_t i = 0; i < l->nparts; i++)
+		n += wq__limiter_size(l->part[i]);
+	return n;
 }
 
 bool wq__limiter_numbers(const wq_limiter *l)

@@ -34,6 +34,8 @@ struct wq__limiter_kind {
 	void (*forget)(wq_limiter *l, const struct wq__subject *s);
 	/* Is its room worth nothing any more? */
 	bool (*blank)(const wq_limiter *l, const struct wq__subject *s);
+	/* How many buckets it keeps that are no key's own. */
+	size_t (*size)(const wq_limiter *l);
 	void (*release)(wq_limiter *l);
 };
 
@@ -76,6 +78,11 @@ struct wq_limiter {
 			struct wq__tokens tokens; /* shared by all keys */
 			bool reserved;            /* the last call took a token */
 		} bucket;
+		struct {
+			wq_limiter *buckets; /* one for each key; its keys are parts of ours */
+			uint32_t n;          /* a part ends before so many separators */
+			char separator;
+		} parted;
 		int64_t max_wait_ns;
 		wq_limiter_functions custom;
 	} u;
@@ -121,6 +128,12 @@ void wq__limiter_give_back(wq_limiter *l, const struct wq__subject *s);
 void wq__limiter_forget(wq_limiter *l, struct wq__subject *s);
 
 uint32_t wq__limiter_failures(const wq_limiter *l, const struct wq__subject *s);
+
+/* How many buckets it and its parts keep that are no key's own. */
+size_t wq__limiter_size(const wq_limiter *l);
+
+/* How long a key waits for a bucket that there is no memory for. No token is taken. */
+int64_t wq__bucket_pause(wq_limiter *l);
 
 /* Does it say how often a key has failed? */
 bool wq__limiter_numbers(const wq_limiter *l);

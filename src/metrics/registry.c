@@ -40,6 +40,7 @@ int wq_registry_free(wq_registry *r)
 	wq__lock_release(&r->lock);
 	if (busy)
 		return WQ_EBUSY;
+	wq__lock_end(&r->lock);
 	wq__free(&wq__default_allocator, r, sizeof *r);
 	return WQ_OK;
 }

@@ -78,6 +78,8 @@ int wq_pool_stop_until(wq_pool *p, int64_t deadline_ns)
 
 	if (!p || deadline_ns < 0)
 		return WQ_EINVAL;
+	if (p->forked)
+		return WQ_EFORKED;
 	wq__lock_acquire(&p->lock);
 	if (!p->stopped) {
 		p->stopped = true;
@@ -110,6 +112,8 @@ int wq_pool_drain_until(wq_pool *p, int64_t deadline_ns, const wq_drain_options 
 
 	if (!p)
 		return wq__fail(WQ_EINVAL, "the pool is NULL");
+	if (p->forked)
+		return WQ_EFORKED;
 	drained = wq_drain_until(p->q, deadline_ns, options, report);
 	/* Nothing was begun: a bad argument, or it would wait for itself. */
 	if (drained == WQ_EINVAL || drained == WQ_EDEADLK)
@@ -131,6 +135,9 @@ int wq_pool_free(wq_pool *p)
 {
 	if (!p)
 		return WQ_OK;
+	/* The workers are not here, and what they guard may be half changed: it stays. */
+	if (p->forked)
+		return WQ_OK;
 	if (is_mine(p))
 		return WQ_EDEADLK;
 	wq_pool_stop_until(p, WQ_NEVER);
@@ -140,6 +147,8 @@ int wq_pool_free(wq_pool *p)
 	if (p->clock_watched)
 		p->q->clock.watch(p->q->clock.ctx, clock_moved, p, 0);
 	wq__slow_stop(p);
+	wq__fork_leave(&p->fork);
+	wq__lock_end(&p->lock);
 
 	wq_allocator a = p->allocator;
 

@@ -12,6 +12,7 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "base/fork.h"
 #include "base/sync.h"
 
 enum { WORKERS_MAX = 4096, LINE = 64 };
@@ -36,9 +37,19 @@ struct loop {
 	_Atomic int stopped;  /* A, relaxed: it only has to be seen soon */
 	/* A: thefts begun and ended. Between them chunks are in no lane. */
 	_Atomic uint64_t begun, ended;
-	uint32_t nlanes;   /* I */
-	struct lane *lane; /* I */
+	uint32_t nlanes;           /* I */
+	struct lane *lane;         /* I */
+	struct wq__fork_link fork; /* the process's */
+	bool forked;               /* I: this is a child, in the midst of its parent's loop */
 };
+
+static void forked(struct wq__fork_link *link)
+{
+	struct loop *p = wq__container_of(link, struct loop, fork);
+
+	p->forked = true;
+	atomic_store_explicit(&p->stopped, 1, memory_order_relaxed);
+}
 
 static uint64_t range_of(uint64_t first, uint64_t end)
 {
@@ -186,19 +197,34 @@ static int check(size_t pieces, wq_piece_fn fn, const wq_parallel_options *o)
 	return WQ_OK;
 }
 
+static void run_thread(void *arg)
+{
+	struct lane *l = arg;
+
+	run(l);
+	if (l->loop->forked)
+		wq__fork_came_back();
+}
+
 /* The caller works on lane 0; lanes without a thread are emptied by the others. */
 static int64_t run_all(struct loop *p, size_t stack_size)
 {
 	uint32_t started = 1;
 	int64_t worked = 0;
 
+	wq__fork_join(&p->fork, forked);
+
 	while (started < p->nlanes &&
-	       wq__thread_start(&p->lane[started].thread, run, &p->lane[started], "wq-parallel",
-	                        stack_size))
+	       wq__thread_start(&p->lane[started].thread, run_thread, &p->lane[started],
+	                        "wq-parallel", stack_size))
 		started++;
 	run(&p->lane[0]);
+	/* A piece has returned in the child of a fork: the other threads are not here. */
+	if (p->forked)
+		return WQ_EFORKED;
 	for (uint32_t i = 1; i < started; i++)
 		wq__thread_join(&p->lane[i].thread);
+	wq__fork_leave(&p->fork);
 	for (uint32_t i = 0; i < started; i++)
 		worked += p->lane[i].worked;
 	return worked;

@@ -154,6 +154,8 @@ static void run(void *arg)
 		}
 		wq__lock_release(&p->lock);
 		rc = work(w, seen);
+		if (rc == WQ_EFORKED)
+			wq__fork_came_back();
 		if (rc != WQ_EINTERRUPTED && rc != WQ_ESHUTDOWN)
 			rc = WQ_EIO;
 		wq__lock_acquire(&p->lock);
@@ -219,7 +221,9 @@ static struct wq__worker **first_gap(wq_pool *p, uint32_t *number)
 static int add_worker(wq_pool *p)
 {
 	struct wq__worker *w = wq__alloc(&p->allocator, sizeof *w, 64), **at;
+	wq__signals before;
 	char name[16];
+	bool started;
 
 	if (!w)
 		return wq__fail_memory();
@@ -230,8 +234,12 @@ static int add_worker(wq_pool *p)
 	wq__lock_init(&w->lock);
 	snprintf(name, sizeof name, "%.10s-%u", p->name, w->number);
 	/* Its first step that matters is to take the lock, and then it is one of the workers. */
-	if (!wq__thread_start(&w->thread, run, w, name, p->stack_size)) {
+	wq__signals_block(&p->signals, &before);
+	started = wq__thread_start(&w->thread, run, w, name, p->stack_size);
+	wq__signals_block(&before, NULL);
+	if (!started) {
 		wq__fail_system(WQ_EIO, "the thread of a worker cannot be started");
+		wq__lock_end(&w->lock);
 		wq__free(&p->allocator, w, sizeof *w);
 		return WQ_EIO;
 	}
@@ -258,6 +266,7 @@ void wq__pool_reap(wq_pool *p)
 		wq__lock_release(&p->lock);
 		wq__thread_join(&w->thread);
 		wq__slow_release(w);
+		wq__lock_end(&w->lock);
 		wq__free(&p->allocator, w, sizeof *w);
 		wq__lock_acquire(&p->lock);
 		at = &p->workers;
@@ -301,11 +310,35 @@ static int check(wq_pool *const *out, const wq_queue *q, const wq_pool_options *
 		if (o->reserved[i] != 0)
 			return wq__fail(WQ_EINVAL,
 			                "a reserved word of wq_pool_options is not zero");
+	if (o->reserved0 != 0)
+		return wq__fail(WQ_EINVAL, "a reserved word of wq_pool_options is not zero");
 	if (o->paused > 1)
 		return wq__fail(WQ_EINVAL, "paused is %u, neither 0 nor 1", o->paused);
+	if (o->block_signals > 1)
+		return wq__fail(WQ_EINVAL, "block_signals is %u, neither 0 nor 1",
+		                o->block_signals);
 	if (o->slow_ns < 0)
 		return wq__fail(WQ_EINVAL, "slow_ns is negative");
-	return check_workers(o->workers);
+	if (check_workers(o->workers) < 0)
+		return WQ_EINVAL;
+	return q->forked ? wq_fail(WQ_EFORKED, NULL) : WQ_OK;
+}
+
+static void forked(struct wq__fork_link *link)
+{
+	wq__container_of(link, wq_pool, fork)->forked = true;
+}
+
+/* The timer's thread is one of the pool's. */
+static int watch_handlers(wq_pool *p)
+{
+	wq__signals before;
+	int rc;
+
+	wq__signals_block(&p->signals, &before);
+	rc = wq__slow_start(p);
+	wq__signals_block(&before, NULL);
+	return rc;
 }
 
 int wq_pool_start(wq_pool **out, wq_queue *q, const wq_pool_options *o)
@@ -328,12 +361,17 @@ int wq_pool_start(wq_pool **out, wq_queue *q, const wq_pool_options *o)
 	p->slow_ns = o->slow_ns;
 	p->stack_size = o->stack_size;
 	p->allocator = q->allocator;
+	if (o->block_signals)
+		wq__signals_all(&p->signals);
+	else
+		wq__signals_now(&p->signals);
 	p->paused = o->paused;
 	strncpy(p->name, o->name ? o->name : "wq", sizeof p->name - 1);
 	wq__lock_init(&p->lock);
 	rc = wq__pool_watch_clock(p);
 	if (rc == WQ_OK && p->slow_ns > 0)
-		rc = wq__slow_start(p);
+		rc = watch_handlers(p);
+	wq__fork_join(&p->fork, forked);
 	if (rc == WQ_OK) {
 		/* The queue knows it before its workers do anything. */
 		p->link.resume = resume_link;
@@ -359,6 +397,8 @@ int wq_pool_resize(wq_pool *p, uint32_t n)
 		return wq__fail(WQ_EINVAL, "the pool is NULL");
 	if (check_workers(n) < 0)
 		return WQ_EINVAL;
+	if (p->forked)
+		return WQ_EFORKED;
 	wq__lock_acquire(&p->lock);
 	if (!p->stopped)
 		rc = grow(p, n);
@@ -371,6 +411,8 @@ int wq_pool_pause(wq_pool *p)
 {
 	if (!p)
 		return WQ_EINVAL;
+	if (p->forked)
+		return WQ_EFORKED;
 	wq__lock_acquire(&p->lock);
 	if (!p->paused) {
 		p->paused = true;
@@ -384,6 +426,8 @@ int wq_pool_resume(wq_pool *p)
 {
 	if (!p)
 		return WQ_EINVAL;
+	if (p->forked)
+		return WQ_EFORKED;
 	wq__lock_acquire(&p->lock);
 	resume(p);
 	wq__lock_release(&p->lock);
@@ -394,6 +438,8 @@ int wq_pool_count(wq_pool *p, wq_pool_counts *out)
 {
 	if (!p || !out)
 		return WQ_EINVAL;
+	if (p->forked)
+		return WQ_EFORKED;
 	wq__lock_acquire(&p->lock);
 	*out = p->past;
 	for (struct wq__worker *w = p->workers; w; w = w->next) {

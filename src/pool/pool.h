@@ -7,6 +7,7 @@
 #include <wq/timer.h>
 
 #include "base/compiler.h"
+#include "base/signals.h"
 #include "queue/queue.h"
 
 /* W: its own thread's; L: the pool's lock; O: its own lock; I: set at the start */
@@ -52,6 +53,8 @@ struct wq_pool {
 	wq_pool_counts past;               /* L: of workers that are gone */
 	struct wq__pool_stopper *stoppers; /* L */
 	struct wq__pool_link link;         /* the queue's */
+	struct wq__fork_link fork;         /* the process's */
+	bool forked;                       /* I: this is a child, and the pool its parent's */
 	wq_handler handler;                /* I, as the rest */
 	void *ctx;
 	void (*on_start)(void *ctx, uint32_t worker);
@@ -59,6 +62,7 @@ struct wq_pool {
 	void (*on_slow)(void *ctx, const wq_slow_handler *o);
 	int64_t slow_ns;
 	size_t stack_size;
+	wq__signals signals; /* that its threads block */
 	wq_allocator allocator;
 	bool clock_watched;
 	wq_timer *timer;                /* NULL: no limit */

@@ -6,6 +6,7 @@
  * is live, and its token tells whether this hold is the current one.
  */
 #include <assert.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "queue/memory.h"
@@ -103,13 +104,45 @@ static wq__apart uint32_t pop_special(struct wq__memory *m)
 	return m->flags & WQ__ORDERED ? pop_order(m) : pop_lane(m, wq__lane_of(m));
 }
 
+/* Where an entry names its holder's copy of the key. */
+static char **copy_of(const struct wq__memory *m, struct wq__entry *e)
+{
+	return (char **)(void *)((char *)e + wq__entry_room_offset(wq__entry_len(e)) + m->copy_at);
+}
+
+/*
+ * A tool watches memory. The item's key is a copy that lives as long as the hold: whoever reads
+ * it afterwards is told where it was given back, instead of reading another key. It is malloc's,
+ * whatever the allocator: that is what tools know.
+ */
+static wq__cold void copy_key(const struct wq__memory *m, struct wq__entry *e, wq_item *item)
+{
+	char *copy = malloc(item->len + 1);
+
+	*copy_of(m, e) = copy;
+	if (!copy)
+		return;
+	memcpy(copy, e->key, item->len + 1);
+	item->key = copy;
+}
+
+/* The hold ends. */
+static wq__cold void free_copy(const struct wq__memory *m, struct wq__entry *e)
+{
+	free(*copy_of(m, e));
+}
+
 /* It is held, in a queue that counts or asks. */
 static wq__apart void started(struct wq__memory *m, struct wq__entry *e, wq_item *item)
 {
 	if (m->flags & WQ__METERED)
 		wq__meter_start(m, e, (uint32_t)item->slot);
+	if (wq__likely(!(m->flags & (WQ__ASKS | WQ__COPIES))))
+		return;
 	if (m->flags & WQ__ASKS)
 		item->attempts = wq__requeues_of(m, e) + 1;
+	if (m->flags & WQ__COPIES)
+		copy_key(m, e, item);
 }
 
 /* The key with these bits has left the line, and is held from now on. The queue is whole. */
@@ -160,7 +193,7 @@ static void take(struct wq__memory *m, wq_item *item)
 	if (wq__unlikely(e->bits & WQ__BESIDE))
 		wq__merge_reminder(m, e);
 	hold(m, e, id, e->bits, wq__new_token(m, id), item);
-	if (wq__unlikely(flags & (WQ__METERED | WQ__ASKS)))
+	if (wq__unlikely(flags & (WQ__METERED | WQ__ASKS | WQ__COPIES)))
 		started(m, e, item);
 	if (is_sampled(m))
 		wq__sample_begin(m, item->token);
@@ -215,6 +248,8 @@ static wq__cold struct wq__entry *catch_up(struct wq__memory *m, const wq_item *
 /* The hold ends, and the key comes back, or something is remembered of it. */
 static wq__apart int end_hold_kept(struct wq__memory *m, const wq_item *item, struct wq__entry *e)
 {
+	if (m->flags & WQ__COPIES)
+		free_copy(m, e);
 	if (e->bits & WQ_STATE_DIRTY) {
 		m->ndirty--;
 		if (!WQ__BUG(LOST_READD) &&
@@ -570,6 +605,8 @@ static int requeue_locked(struct wq__memory *m, const wq_item *item, enum wq_whe
 		if (!(e->bits & WQ_STATE_DIRTY))
 			wq__meter_depth(m, 1);
 	}
+	if (wq__unlikely(m->flags & WQ__COPIES))
+		free_copy(m, e);
 	if (e->bits & WQ_STATE_DIRTY)
 		m->ndirty--;
 	if (e->bits & WQ_STATE_WAITING)

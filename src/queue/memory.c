@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/fail.h"
+#include "base/tools.h"
 #include "time/clock.h"
 
 /* The wheel's: 2^18 ns is a quarter of a millisecond; 2^6 buckets a level. */
@@ -63,6 +64,19 @@ static bool may_have_lane(const struct wq__memory *m)
 	return !(m->flags & ~(uint32_t)WQ__EXACT);
 }
 
+/*
+ * Not where a tool that watches memory would keep the tests of the lane from it: such queues have
+ * none, as their dones free what their Gets have made.
+ */
+static bool wants_copies(void)
+{
+#if defined(WQ_LANED) || defined(WQ_SIM)
+	return false;
+#else
+	return wq__tools() & WQ__TOOL_MEMORY;
+#endif
+}
+
 static int mem_open(wq_queue *q, const wq_options *o, void **state)
 {
 	struct wq__memory *m = wq__alloc(o->allocator, sizeof *m, 64);
@@ -91,7 +105,10 @@ static int mem_open(wq_queue *q, const wq_options *o, void **state)
 	m->limit_room = wq__limiter_room(o->limiter);
 	m->meter_at = m->limit_at + m->limit_room;
 	m->latest_at = m->meter_at + (o->name ? sizeof(struct wq__stint) : 0);
-	m->room = m->latest_at + (o->within ? sizeof(int64_t) : 0);
+	m->copy_at = m->latest_at + (o->within ? sizeof(int64_t) : 0);
+	if (wants_copies())
+		m->flags |= WQ__COPIES;
+	m->room = m->copy_at + (m->flags & WQ__COPIES ? sizeof(char *) : 0);
 	if (o->within)
 		m->flags |= WQ__WITHIN;
 	if (o->limiter->asks)
@@ -135,6 +152,7 @@ no_table:
 	meter_free(m);
 no_meter:
 	wq__slab_release(&m->slab);
+	wq__lock_end(&m->lock);
 	wq__free(o->allocator, m, sizeof *m);
 	return rc;
 }
@@ -167,8 +185,19 @@ static int mem_close(void *state)
 	wq__table_release(&m->table);
 	meter_free(m);
 	wq__slab_release(&m->slab);
+	wq__lock_end(&m->lock);
 	wq__free(&a, m, sizeof *m);
 	return left;
+}
+
+/* In the child of a fork: the descriptors are this process's own, nothing else is. */
+int wq__mem_abandon(void *state)
+{
+	struct wq__memory *m = state;
+
+	wq__fd_close(m);
+	m->fd_poll = m->fd_event = m->fd_timer = -1;
+	return WQ_OK;
 }
 
 const wq_engine wq__memory_engine = {

@@ -82,25 +82,26 @@ struct wq__waiter {
 struct wq__watcher;
 
 enum wq__flags {
-	WQ__SHUT = 1,       /* no more adds */
-	WQ__WATCHED = 2,    /* somebody waits for idleness, a drain, or one key */
-	WQ__FD = 4,         /* there is a descriptor */
-	WQ__ORDERED = 8,    /* the order is the user's */
-	WQ__EXACT = 16,     /* stamps are taken from the queue's clock, not from the coarse one */
-	WQ__TIMED = 32,     /* some key has a due time: look at the clock */
-	WQ__PATIENT = 64,   /* shut by a drain that waits for what waits */
-	WQ__HASTY = 128,    /* shut by a drain that runs what waits */
-	WQ__GATED = 256,    /* shut, and a Get of a pool waits for the last hold to end */
-	WQ__ASKS = 512,     /* attempts are the user's own limiter's to say */
-	WQ__METERED = 1024, /* it has a name: count and time */
-	WQ__TICKING = 2048, /* and does so on the real clock */
-	WQ__WITHIN = 4096,  /* copies that wait may have a latest time */
-	WQ__KEEPS = 8192,   /* this hold of the lock asks for the time once, as it is metered */
-	WQ__EXTRA = 16384,  /* keys have room behind them, or there is a bound to their number */
-	WQ__NEVER = 32768,  /* some copy waits for WQ_NEVER; TIMED knows nothing of it */
-	WQ__CUT = 65536,    /* shut, and no key comes due after cut_ns: those that wait are left */
-	WQ__LANES = 131072, /* it may have a lane */
-	WQ__LANED = 262144, /* it has one: `lane` is not NULL */
+	WQ__SHUT = 1,        /* no more adds */
+	WQ__WATCHED = 2,     /* somebody waits for idleness, a drain, or one key */
+	WQ__FD = 4,          /* there is a descriptor */
+	WQ__ORDERED = 8,     /* the order is the user's */
+	WQ__EXACT = 16,      /* stamps are taken from the queue's clock, not from the coarse one */
+	WQ__TIMED = 32,      /* some key has a due time: look at the clock */
+	WQ__PATIENT = 64,    /* shut by a drain that waits for what waits */
+	WQ__HASTY = 128,     /* shut by a drain that runs what waits */
+	WQ__GATED = 256,     /* shut, and a Get of a pool waits for the last hold to end */
+	WQ__ASKS = 512,      /* attempts are the user's own limiter's to say */
+	WQ__METERED = 1024,  /* it has a name: count and time */
+	WQ__TICKING = 2048,  /* and does so on the real clock */
+	WQ__WITHIN = 4096,   /* copies that wait may have a latest time */
+	WQ__KEEPS = 8192,    /* this hold of the lock asks for the time once, as it is metered */
+	WQ__EXTRA = 16384,   /* keys have room behind them, or there is a bound to their number */
+	WQ__NEVER = 32768,   /* some copy waits for WQ_NEVER; TIMED knows nothing of it */
+	WQ__CUT = 65536,     /* shut, and no key comes due after cut_ns: those that wait are left */
+	WQ__LANES = 131072,  /* it may have a lane */
+	WQ__LANED = 262144,  /* it has one: `lane` is not NULL */
+	WQ__COPIES = 524288, /* a tool watches memory: items get copies of their keys */
 };
 
 /*
@@ -164,6 +165,7 @@ struct wq__memory { /* NOLINT(clang-analyzer-optin.performance.Padding): lines a
 	size_t limit_room;       /* I: and how many they are */
 	size_t meter_at;         /* I: where a key's stint is, behind those */
 	size_t latest_at;        /* I: and where its latest time is */
+	size_t copy_at;          /* I: and where its holder's copy of the key is named */
 	struct wq__meter *meter; /* L: NULL without a name */
 	uint32_t max_attempts;   /* I: 0: no maximum */
 	wq_limiter *limiter;     /* I; what is in it, L */
@@ -190,6 +192,7 @@ struct wq__later {
 
 /* memory.c */
 extern const wq_engine wq__memory_engine;
+int wq__mem_abandon(void *state);
 
 /* whole.c */
 struct wq__whole_passed {
@@ -491,10 +494,11 @@ static inline int64_t wq__tick(struct wq__memory *m)
 	return until;
 }
 
-/* May there be something that the limiter remembers of the key? */
+/* May there be something that the limiter remembers of the key, or a copy of it? */
 static inline bool wq__bears(const struct wq__memory *m, const struct wq__entry *e)
 {
-	return e->failures_low || e->failures_high || m->limit_room > 0 || m->flags & WQ__ASKS;
+	return e->failures_low || e->failures_high || m->limit_room > 0 ||
+	       m->flags & (WQ__ASKS | WQ__COPIES);
 }
 
 /* Is there no room for one more key? Those that are only remembered do not count. */

@@ -61,7 +61,7 @@ bool wq__handling(const wq_queue *q)
 {
 	const struct wq__handling *h = *wq__self();
 
-	return h && h->q == q;
+	return h && h->q == q && !q->forked;
 }
 
 bool wq__handles(wq_queue *q, const void *key, size_t len)

@@ -141,6 +141,20 @@ static wq_engine complete(const wq_engine *given)
 	return all;
 }
 
+/* This is the child of a fork. What other threads guarded or were about to change is not touched. */
+static void forked(struct wq__fork_link *link)
+{
+	wq_queue *q = wq__container_of(link, wq_queue, fork);
+	bool in_memory = q->engine.close == wq__memory_engine.close;
+
+	q->engine = wq__engine_forked;
+	if (in_memory)
+		q->engine.close = wq__mem_abandon;
+	q->forked = true;
+	q->pools = NULL;
+	atomic_store_explicit(&q->npools, 0, memory_order_relaxed);
+}
+
 static int make(wq_queue **out, const wq_options *o, bool *order_gone)
 {
 	wq_queue *q = wq__alloc(o->allocator, sizeof *q, 64);
@@ -174,6 +188,7 @@ static int make(wq_queue **out, const wq_options *o, bool *order_gone)
 		if (rc < 0)
 			goto no_entry;
 	}
+	wq__fork_join(&q->fork, forked);
 	*out = q;
 	return WQ_OK;
 no_entry:
@@ -181,6 +196,7 @@ no_entry:
 	*order_gone = true;
 	q->engine.close(q->state);
 no_engine:
+	wq__lock_end(&q->lock);
 	wq__free(o->allocator, q, sizeof *q);
 	return rc;
 }
@@ -234,13 +250,20 @@ int wq_free(wq_queue *q)
 
 	wq_allocator a = q->allocator;
 
+	if (q->forked) {
+		/* Its memory stays: a thread that is not here may have been changing it. */
+		(void)q->engine.close(q->state);
+		return WQ_OK;
+	}
 	if (wq__has_pools(q))
 		return WQ_EBUSY;
 	rc = q->registry ? wq__registry_leave(q->registry, &q->listing, q->engine.close, q->state)
 	                 : q->engine.close(q->state);
 	if (rc < 0)
 		return rc;
+	wq__fork_leave(&q->fork);
 	wq__limiter_release(q->limiter);
+	wq__lock_end(&q->lock);
 	wq__free(&a, q, sizeof *q);
 	return rc;
 }

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <wq/engine.h>
 
+#include "base/fork.h"
 #include "base/sync.h"
 #include "metrics/registry.h"
 
@@ -17,11 +18,11 @@ struct wq__pool_link {
 };
 
 struct wq_queue {
-	wq_engine engine;                                    /* I: complete, see stubs.c */
-	void *state;                                         /* I: the engine's */
-	wq_clock clock;                                      /* I */
-	wq_allocator allocator;                              /* I */
-	wq_limiter *limiter;                                 /* I: the engine asks it */
+	wq_engine engine;       /* I: complete, see stubs.c; in the child of a fork, see forked.c */
+	void *state;            /* I: the engine's */
+	wq_clock clock;         /* I */
+	wq_allocator allocator; /* I */
+	wq_limiter *limiter;    /* I: the engine asks it */
 	void (*dead_letter)(void *ctx, const wq_item *item); /* I */
 	void *dead_ctx;                                      /* I */
 	bool within;                                         /* I: adds may give within_ns */
@@ -31,9 +32,12 @@ struct wq_queue {
 	wq_registry *registry;          /* I: NULL: none */
 	struct wq__listing listing;     /* the registry's */
 	_Atomic uint64_t slow_handlers; /* A, relaxed: handlers of its pools */
+	struct wq__fork_link fork;      /* the process's */
+	bool forked;                    /* I: this is a child, and the queue its parent's */
 };
 
 extern const wq_engine wq__engine_stubs;
+extern const wq_engine wq__engine_forked;
 
 void wq__pool_join(wq_queue *q, struct wq__pool_link *link);
 void wq__pool_leave(wq_queue *q, struct wq__pool_link *link);

@@ -131,6 +131,7 @@ int wq_manual_clock_free(wq_manual_clock *mc)
 	wq__lock_release(&mc->lock);
 	if (n > 0)
 		return WQ_EBUSY;
+	wq__lock_end(&mc->lock);
 	free(mc->list);
 	free(mc);
 	return WQ_OK;

@@ -13,6 +13,7 @@
 #include "base/alloc.h"
 #include "base/bug.h"
 #include "base/fail.h"
+#include "base/fork.h"
 #include "base/sync.h"
 #include "time/clock.h"
 
@@ -24,14 +25,21 @@ struct taker {
 
 struct wq_delayqueue {
 	wq__lock lock;
-	wq_heap *heap;          /* L */
-	struct taker *takers;   /* L */
-	struct taker *leader;   /* L: one of them, or NULL */
-	uint32_t inside;        /* L: threads that wait */
-	bool closed;            /* L */
-	wq_clock clock;         /* I */
-	wq_allocator allocator; /* I */
+	wq_heap *heap;             /* L */
+	struct taker *takers;      /* L */
+	struct taker *leader;      /* L: one of them, or NULL */
+	uint32_t inside;           /* L: threads that wait */
+	bool closed;               /* L */
+	wq_clock clock;            /* I */
+	wq_allocator allocator;    /* I */
+	struct wq__fork_link fork; /* the process's */
+	bool forked;               /* I: this is a child, and the queue its parent's */
 };
+
+static void forked(struct wq__fork_link *link)
+{
+	wq__container_of(link, wq_delayqueue, fork)->forked = true;
+}
 
 static void clock_moved(void *arg)
 {
@@ -74,18 +82,21 @@ int wq_delayqueue_new(wq_delayqueue **out, const wq_delayqueue_options *options)
 			goto no_watch;
 		}
 	}
+	wq__fork_join(&dq->fork, forked);
 	*out = dq;
 	return WQ_OK;
 no_watch:
 	wq_heap_free(dq->heap);
 no_heap:
+	wq__lock_end(&dq->lock);
 	wq__free(a, dq, sizeof *dq);
 	return rc;
 }
 
 int64_t wq_delayqueue_free(wq_delayqueue *dq)
 {
-	if (!dq)
+	/* In a child of a fork its memory stays: a thread that is not here may have been changing it. */
+	if (!dq || dq->forked)
 		return WQ_OK;
 
 	wq_allocator a = dq->allocator;
@@ -100,7 +111,9 @@ int64_t wq_delayqueue_free(wq_delayqueue *dq)
 		return WQ_EBUSY;
 	if (dq->clock.watch)
 		dq->clock.watch(dq->clock.ctx, clock_moved, dq, 0);
+	wq__fork_leave(&dq->fork);
 	left = wq_heap_free(dq->heap);
+	wq__lock_end(&dq->lock);
 	wq__free(&a, dq, sizeof *dq);
 	return left;
 }
@@ -157,6 +170,8 @@ int wq_delayqueue_offer(wq_delayqueue *dq, void *value, int64_t expiry_ns)
 
 	if (!dq || expiry_ns < 0)
 		return WQ_EINVAL;
+	if (dq->forked)
+		return WQ_EFORKED;
 	wq__lock_acquire(&dq->lock);
 
 	int64_t before = has_head(dq) ? head_ns(dq) : WQ_NEVER;
@@ -206,6 +221,8 @@ static int take(wq_delayqueue *dq, void **value, int64_t deadline_ns)
 	struct taker *w = NULL;
 	int rc;
 
+	if (dq->forked)
+		return WQ_EFORKED;
 	wq__lock_acquire(&dq->lock);
 	for (;;) {
 		int64_t now = dq->clock.now(dq->clock.ctx);
@@ -251,6 +268,8 @@ int64_t wq_delayqueue_size(wq_delayqueue *dq)
 {
 	if (!dq)
 		return WQ_EINVAL;
+	if (dq->forked)
+		return WQ_EFORKED;
 	wq__lock_acquire(&dq->lock);
 
 	int64_t n = wq_heap_size(dq->heap);
@@ -263,6 +282,8 @@ int64_t wq_delayqueue_next(wq_delayqueue *dq)
 {
 	if (!dq)
 		return WQ_EINVAL;
+	if (dq->forked)
+		return WQ_EFORKED;
 	wq__lock_acquire(&dq->lock);
 
 	int64_t next = head_ns(dq);
@@ -275,6 +296,8 @@ int wq_delayqueue_close(wq_delayqueue *dq)
 {
 	if (!dq)
 		return WQ_EINVAL;
+	if (dq->forked)
+		return WQ_EFORKED;
 	wq__lock_acquire(&dq->lock);
 	dq->closed = true;
 	if (WQ__BUG(CLOSE_WAKES_ONE))
@@ -294,6 +317,8 @@ int wq_delayqueue_clock_changed(wq_delayqueue *dq)
 {
 	if (!dq)
 		return WQ_EINVAL;
+	if (dq->forked)
+		return WQ_EFORKED;
 	wq__lock_acquire(&dq->lock);
 	rouse_all(dq);
 	wq__lock_release(&dq->lock);

@@ -7,7 +7,9 @@
 #include "base/alloc.h"
 #include "base/bug.h"
 #include "base/fail.h"
+#include "base/fork.h"
 #include "base/sync.h"
+#include "base/tools.h"
 #include "time/clock.h"
 #include "time/wheel.h"
 
@@ -19,16 +21,23 @@ struct stopper {
 
 struct wq_timer {
 	wq__lock lock;
-	wq_wheel *wheel;          /* L */
-	wq__parker *sleeper;      /* L: where the thread sleeps; NULL: it does not */
-	int64_t sleeps_until_ns;  /* L: on the clock */
-	bool stopped;             /* L */
-	bool calling;             /* L: a callback is under way */
-	struct stopper *stoppers; /* L */
-	wq__thread thread;        /* I */
-	wq_clock clock;           /* I */
-	wq_allocator allocator;   /* I */
+	wq_wheel *wheel;           /* L */
+	wq__parker *sleeper;       /* L: where the thread sleeps; NULL: it does not */
+	int64_t sleeps_until_ns;   /* L: on the clock */
+	bool stopped;              /* L */
+	bool calling;              /* L: a callback is under way */
+	struct stopper *stoppers;  /* L */
+	wq__thread thread;         /* I */
+	wq_clock clock;            /* I */
+	wq_allocator allocator;    /* I */
+	struct wq__fork_link fork; /* the process's */
+	bool forked;               /* I: this is a child, and the timer its parent's */
 };
+
+static void forked(struct wq__fork_link *link)
+{
+	wq__container_of(link, wq_timer, fork)->forked = true;
+}
 
 static int64_t now(const wq_timer *t)
 {
@@ -91,6 +100,8 @@ static void run(void *arg)
 		if (WQ__BUG(CALLING_TOO_LATE))
 			t->calling = true;
 		due.fn(due.ctx, &due.event);
+		if (t->forked)
+			wq__fork_came_back();
 		wq__lock_acquire(&t->lock);
 		t->calling = false;
 		release_stoppers(t);
@@ -144,6 +155,7 @@ int wq_timer_new(wq_timer **out, const wq_timer_options *options)
 	wq__lock_release(&t->lock);
 	if (rc < 0)
 		goto no_thread;
+	wq__fork_join(&t->fork, forked);
 	*out = t;
 	return WQ_OK;
 no_thread:
@@ -152,6 +164,7 @@ no_thread:
 no_watch:
 	wq_wheel_free(t->wheel);
 no_wheel:
+	wq__lock_end(&t->lock);
 	wq__free(a, t, sizeof *t);
 	return rc;
 }
@@ -159,6 +172,9 @@ no_wheel:
 int64_t wq_timer_free(wq_timer *t)
 {
 	if (!t)
+		return WQ_OK;
+	/* The thread is not here, and what it guards may be half changed: it stays. */
+	if (t->forked)
 		return WQ_OK;
 	if (wq__thread_is_me(&t->thread))
 		return WQ_EDEADLK;
@@ -170,7 +186,9 @@ int64_t wq_timer_free(wq_timer *t)
 	wq__thread_join(&t->thread);
 	if (t->clock.watch)
 		t->clock.watch(t->clock.ctx, clock_moved, t, 0);
+	wq__fork_leave(&t->fork);
 	left = wq_wheel_free(t->wheel);
+	wq__lock_end(&t->lock);
 	wq__free(&a, t, sizeof *t);
 	return left;
 }
@@ -182,6 +200,8 @@ int wq_timer_stop(wq_timer *t)
 
 	if (!t)
 		return WQ_EINVAL;
+	if (t->forked)
+		return WQ_EFORKED;
 	wq__lock_acquire(&t->lock);
 	t->stopped = true;
 	wq_wheel_stop(t->wheel);
@@ -196,6 +216,11 @@ int wq_timer_stop(wq_timer *t)
 	wq__lock_release(&t->lock);
 	if (wait)
 		wq__parker_sleep(&s.parker, WQ_NEVER);
+	/* For tools that see the lock, but not what woke this thread: the callback comes before. */
+	if (wait && wq__tools() & WQ__TOOL_THREADS) {
+		wq__lock_acquire(&t->lock);
+		wq__lock_release(&t->lock);
+	}
 	return WQ_OK;
 }
 
@@ -218,6 +243,8 @@ int wq_timer_add(wq_timer *t, int64_t due_ns, wq_timer_fn fn, void *ctx, wq_time
 {
 	if (!t)
 		return WQ_EINVAL;
+	if (t->forked)
+		return WQ_EFORKED;
 	enter(t);
 	return leave(t, wq_wheel_add(t->wheel, due_ns, fn, ctx, id));
 }
@@ -233,6 +260,8 @@ int wq_timer_every(wq_timer *t, int64_t period_ns, wq_timer_fn fn, void *ctx, wq
 {
 	if (!t || !fn || period_ns <= 0)
 		return WQ_EINVAL;
+	if (t->forked)
+		return WQ_EFORKED;
 	enter(t);
 	return leave(t, wq__wheel_every_at(t->wheel, wq_time_add(now(t), period_ns), period_ns, fn,
 	                                   ctx, id));
@@ -242,6 +271,8 @@ int wq_timer_cancel(wq_timer *t, wq_timer_id id)
 {
 	if (!t)
 		return WQ_EINVAL;
+	if (t->forked)
+		return WQ_EFORKED;
 	enter(t);
 	return leave(t, wq_wheel_cancel(t->wheel, id));
 }
@@ -250,6 +281,8 @@ int wq_timer_reschedule(wq_timer *t, wq_timer_id id, int64_t due_ns)
 {
 	if (!t)
 		return WQ_EINVAL;
+	if (t->forked)
+		return WQ_EFORKED;
 	enter(t);
 	return leave(t, wq_wheel_reschedule(t->wheel, id, due_ns));
 }
@@ -258,6 +291,8 @@ int64_t wq_timer_size(wq_timer *t)
 {
 	if (!t)
 		return WQ_EINVAL;
+	if (t->forked)
+		return WQ_EFORKED;
 	wq__lock_acquire(&t->lock);
 
 	int64_t n = wq_wheel_size(t->wheel);
@@ -270,6 +305,8 @@ int64_t wq_timer_next_deadline(wq_timer *t)
 {
 	if (!t)
 		return WQ_EINVAL;
+	if (t->forked)
+		return WQ_EFORKED;
 	wq__lock_acquire(&t->lock);
 
 	int64_t next = wq_wheel_next_deadline(t->wheel);
@@ -287,6 +324,8 @@ int wq_timer_clock_changed(wq_timer *t)
 {
 	if (!t)
 		return WQ_EINVAL;
+	if (t->forked)
+		return WQ_EFORKED;
 	wq__lock_acquire(&t->lock);
 	rouse(t);
 	wq__lock_release(&t->lock);

@@ -405,7 +405,9 @@ static void settle_next_is_settle_and_get(void **state)
 			IS(settled[0], settled[1]);
 			IS(got[0], got[1]);
 			IS((int64_t)it[0].len, (int64_t)it[1].len);
-			assert_memory_equal(it[0].key, it[1].key, it[0].len + 1);
+			/* Without another one it is the item that has been handed back. */
+			if (got[0] == WQ_OK)
+				assert_memory_equal(it[0].key, it[1].key, it[0].len + 1);
 			IS(it[0].attempts, it[1].attempts);
 			IS(it[0].added_ns, it[1].added_ns);
 			IS(state_of(one.q, "a"), state_of(two.q, "a"));

@@ -13,6 +13,21 @@ const char *lm_key(int key, size_t *len)
 	return bytes;
 }
 
+/* Keys are all beginnings of the same bytes, so a part is the key of its length. */
+int lm_part(const struct lm_node *n, int key)
+{
+	size_t len;
+	const char *bytes = lm_key(key, &len);
+	uint32_t seen = 0;
+
+	for (size_t i = 0; i < len; i++) {
+		seen += bytes[i] == n->separator;
+		if (seen == n->n)
+			return (int)i;
+	}
+	return key;
+}
+
 /* ---- one's own ----------------------------------------------------------------- */
 
 static uint32_t *counted(struct lm_node *n, size_t len)
@@ -105,6 +120,8 @@ static wq_limiter *make(struct lm_node *n)
 		return wq_limiter_max_wait(parts[0], n->a);
 	case LM_BOUNDED:
 		return wq_limiter_bounded(parts[0], n->a);
+	case LM_BUCKET_PER_PART:
+		return wq_limiter_bucket_per_part(n->rate, n->burst, n->separator, n->n);
 	case LM_OWN:
 		return own(n);
 	default:
@@ -125,6 +142,9 @@ static int own_status(const struct lm_node *n)
 	case LM_BUCKET:
 	case LM_BUCKET_PER_KEY:
 		return isnan(n->rate) || n->rate < 0 || n->burst < 0 ? WQ_EINVAL : WQ_OK;
+	case LM_BUCKET_PER_PART:
+		return isnan(n->rate) || n->rate < 0 || n->burst < 0 || n->n == 0 ? WQ_EINVAL
+		                                                                  : WQ_OK;
 	case LM_MAX_OF:
 		return n->nparts == 0 ? WQ_EINVAL : WQ_OK;
 	case LM_MAX_WAIT:
@@ -167,6 +187,7 @@ void lm_make(struct lm *lm, struct lm_node *root)
 
 		lm->counts |= n->kind <= LM_FAST_SLOW;
 		lm->per_key |= n->kind == LM_BUCKET_PER_KEY;
+		lm->parted += n->kind == LM_BUCKET_PER_PART;
 		if (n->kind == LM_BOUNDED && n->a < lm->idle_ns)
 			lm->idle_ns = n->a;
 	}
@@ -261,6 +282,8 @@ static struct lm_range ask(struct lm_node *n, int key, int64_t now_ns)
 		return reserve(n, &n->tokens[0], now_ns);
 	case LM_BUCKET_PER_KEY:
 		return reserve(n, &n->tokens[key], now_ns);
+	case LM_BUCKET_PER_PART:
+		return reserve(n, &n->tokens[lm_part(n, key)], now_ns);
 	case LM_OWN:
 		n->count[key]++;
 		d = n->answer < 0 ? 0 : n->answer;
@@ -343,10 +366,14 @@ void lm_give_back(struct lm *lm, int key)
 {
 	for (int i = 0; i < lm->nnodes; i++) {
 		struct lm_node *n = &lm->node[i];
-		struct lm_tokens *t = &n->tokens[n->kind == LM_BUCKET_PER_KEY ? key : 0];
+		struct lm_tokens *t = &n->tokens[0];
 
 		if (!n->reserved)
 			continue;
+		if (n->kind == LM_BUCKET_PER_KEY)
+			t = &n->tokens[key];
+		else if (n->kind == LM_BUCKET_PER_PART)
+			t = &n->tokens[lm_part(n, key)];
 		n->reserved = false;
 		t->taken--;
 		if (n->rate > 0)
@@ -365,6 +392,9 @@ struct lm_range lm_size(const struct lm *lm)
 		r.high += lm->failures[key] > 0 ||
 		          (lm->known[key] && (lm->per_key || lm->idle_ns != NEVER));
 	}
+	for (int i = 0; i < lm->nnodes; i++)
+		for (int part = 0; part < LM_KEYS && lm->node[i].kind == LM_BUCKET_PER_PART; part++)
+			r.high += lm->node[i].tokens[part].taken > 0;
 	return r;
 }
 

@@ -29,6 +29,7 @@ enum lm_kind {
 	LM_MAX_WAIT,
 	LM_BOUNDED,
 	LM_OWN,
+	LM_BUCKET_PER_PART,
 	LM_NULL,
 	LM_KINDS
 };
@@ -47,13 +48,14 @@ struct lm_tokens {
 struct lm_node {
 	enum lm_kind kind;
 	int64_t a, b; /* base and max, fast and slow, the maximum, the bound */
-	uint32_t n;   /* of fast_slow */
+	uint32_t n;   /* of fast_slow, of bucket_per_part */
+	char separator;
 	double rate;
 	int burst;
 	bool reserved; /* the last call took a token */
 	struct lm_node *part[LM_PARTS];
 	int nparts;
-	struct lm_tokens tokens[LM_KEYS]; /* [0] for all keys, or one for each */
+	struct lm_tokens tokens[LM_KEYS]; /* [0] for all keys, or one for each, or for each part */
 	int64_t last[LM_KEYS];            /* the most that decorrelated jitter can have said */
 
 	/* of one's own */
@@ -72,6 +74,7 @@ struct lm {
 	int status; /* that it should carry */
 	/* of the whole */
 	bool counts, per_key;
+	int parted; /* nodes with a bucket for each part */
 	int64_t idle_ns;
 	int64_t calls; /* of when: what floating point may be off by grows with it */
 	int64_t latest_ns;
@@ -86,6 +89,9 @@ struct lm {
 
 /* The bytes of a key. */
 const char *lm_key(int key, size_t *len);
+
+/* The part of a key, for a bucket_per_part: each is one of the keys. */
+int lm_part(const struct lm_node *n, int key);
 
 /* A new node, for the caller to fill in; NULL: there are too many. */
 struct lm_node *lm_node(struct lm *lm, enum lm_kind kind);

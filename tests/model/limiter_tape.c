@@ -127,9 +127,15 @@ static struct lm_node *tree(struct tape *t, int depth)
 	}
 	if (kind == LM_FAST_SLOW)
 		n->n = byte(t) % 16;
-	if (kind == LM_BUCKET || kind == LM_BUCKET_PER_KEY) {
+	if (kind == LM_BUCKET || kind == LM_BUCKET_PER_KEY || kind == LM_BUCKET_PER_PART) {
 		n->rate = rate(t);
 		n->burst = burst(t);
+	}
+	if (kind == LM_BUCKET_PER_PART) {
+		unsigned how = byte(t);
+
+		n->separator = "a\0cbx"[how % 5];
+		n->n = how >= 250 ? 0 : 1 + how / 5 % 3;
 	}
 	if (kind == LM_OWN)
 		n->answer = number(t);
@@ -150,8 +156,9 @@ static const struct lm_node *alone(const struct lm_node *n)
 {
 	while (n->kind == LM_MAX_OF && n->nparts == 1)
 		n = n->part[0];
-	return (n->kind == LM_BUCKET || n->kind == LM_BUCKET_PER_KEY) && n->rate > 0 &&
-	               !isinf(n->rate)
+	return (n->kind == LM_BUCKET || n->kind == LM_BUCKET_PER_KEY ||
+	        n->kind == LM_BUCKET_PER_PART) &&
+	               n->rate > 0 && !isinf(n->rate)
 	           ? n
 	           : NULL;
 }
@@ -177,6 +184,9 @@ static bool check_windows(struct tape *t)
 			int64_t span = t->grants[j].at_ns - t->grants[i].at_ns;
 
 			if (n->kind == LM_BUCKET_PER_KEY && t->grants[j].key != t->grants[i].key)
+				continue;
+			if (n->kind == LM_BUCKET_PER_PART &&
+			    lm_part(n, t->grants[j].key) != lm_part(n, t->grants[i].key))
 				continue;
 			/* Far away, tokens are not counted to the nanosecond. */
 			if (++count >
@@ -259,7 +269,7 @@ static bool op_back(struct tape *t, int key)
 	int64_t d = number(t);
 
 	(void)key;
-	if (t->lm.per_key || t->lm.idle_ns != WQ_NEVER || d < 0)
+	if (t->lm.per_key || t->lm.parted || t->lm.idle_ns != WQ_NEVER || d < 0)
 		return true;
 	t->now_ns = d < t->now_ns ? t->now_ns - d : 0;
 	return true;

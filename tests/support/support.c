@@ -77,6 +77,13 @@ void mask_is_the_library_s(const sigset_t *mask)
 	}
 }
 
+void masks_are_equal(const sigset_t *a, const sigset_t *b)
+{
+	for (int sig = 1; sig <= SIGRTMAX; sig++)
+		support_is(sigismember(a, sig), sigismember(b, sig), strsignal(sig), __FILE__,
+		           __LINE__);
+}
+
 struct tally {
 	int64_t queued;
 	int64_t running;

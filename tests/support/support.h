@@ -47,8 +47,9 @@ void line_is(wq_queue *q, const char *letters);
 
 int state_of(wq_queue *q, const char *key);
 
-/* The mask is that of a thread of the library's: it blocks all signals but those of faults. */
+/* The mask is that of a thread with block_signals: it blocks all signals but those of faults. */
 void mask_is_the_library_s(const sigset_t *mask);
+void masks_are_equal(const sigset_t *a, const sigset_t *b);
 
 /* How many keys a walk shows. */
 int64_t count_keys(wq_queue *q);

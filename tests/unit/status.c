@@ -14,7 +14,8 @@ static const struct {
     {-9, "WQ_ESTALE"},    {-10, "WQ_EOTHERQUEUE"}, {-11, "WQ_EBUSY"},
     {-12, "WQ_EDEADLK"},  {-13, "WQ_ENOTFOUND"},   {-14, "WQ_ENOTSUP"},
     {-15, "WQ_EVERSION"}, {-16, "WQ_EIO"},         {-17, "WQ_EEXIST"},
-    {7, "WQ_CANCELLED"},  {8, "WQ_LEFT"},          {9, "WQ_DEAD"},
+    {-18, "WQ_EFORKED"},  {7, "WQ_CANCELLED"},     {8, "WQ_LEFT"},
+    {9, "WQ_DEAD"},
 };
 
 static void numbers_are_fixed(void **state)
@@ -40,7 +41,7 @@ static void each_has_a_text(void **state)
 
 static void unknown_ones(void **state)
 {
-	static const int unknown[] = {10, 100, -18, -100, INT32_MAX, INT32_MIN};
+	static const int unknown[] = {10, 100, -19, -100, INT32_MAX, INT32_MIN};
 
 	(void)state;
 	for (size_t i = 0; i < LENGTH(unknown); i++) {

@@ -1,0 +1,68 @@
+/* See fork.h. The lock is held across a fork, so the child finds a list that is whole. */
+#include "base/fork.h"
+
+#include <pthread.h>
+#include <stddef.h>
+#include <stdlib.h>
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct wq__fork_link *first; /* L */
+
+static void before(void)
+{
+	pthread_mutex_lock(&lock);
+}
+
+static void in_parent(void)
+{
+	pthread_mutex_unlock(&lock);
+}
+
+static void in_child(void)
+{
+	struct wq__fork_link *link = first;
+
+	first = NULL;
+	for (; link; link = link->next)
+		link->forked(link);
+	pthread_mutex_unlock(&lock);
+}
+
+/* Without memory for it forks are not noticed, as if there was no such list. */
+static void watch(void)
+{
+	(void)pthread_atfork(before, in_parent, in_child);
+}
+
+void wq__fork_join(struct wq__fork_link *link, void (*forked)(struct wq__fork_link *link))
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+	pthread_once(&once, watch);
+	link->forked = forked;
+	link->prev = NULL;
+	pthread_mutex_lock(&lock);
+	link->next = first;
+	if (first)
+		first->prev = link;
+	first = link;
+	pthread_mutex_unlock(&lock);
+}
+
+void wq__fork_leave(struct wq__fork_link *link)
+{
+	pthread_mutex_lock(&lock);
+	if (link->prev)
+		link->prev->next = link->next;
+	else
+		first = link->next;
+	if (link->next)
+		link->next->prev = link->prev;
+	pthread_mutex_unlock(&lock);
+}
+
+/* In a function of its own, so that a backtrace tells what happened. */
+void wq__fork_came_back(void)
+{
+	abort();
+}
