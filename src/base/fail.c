@@ -8,7 +8,7 @@
 
 static _Thread_local char text[WQ_ERROR_MAX];
 
-int wq__fail(int status, const char *format, ...)
+void wq__fail_text(const char *format, ...)
 {
 	int saved = errno;       /* which may say more */
 	char made[WQ_ERROR_MAX]; /* an argument may be the text that is there */
@@ -19,7 +19,6 @@ int wq__fail(int status, const char *format, ...)
 	va_end(args);
 	memcpy(text, made, strlen(made) + 1);
 	errno = saved;
-	return status;
 }
 
 int wq__fail_allocator(const wq_allocator *a)

@@ -9,8 +9,11 @@
 #include <wq/clock.h>
 #include <wq/status.h>
 
-/* Remembers the text, cut off if it is long, and returns the status. */
-__attribute__((format(printf, 2, 3), cold)) int wq__fail(int status, const char *format, ...);
+/* Remembers the text, cut off if it is long. */
+__attribute__((format(printf, 1, 2), cold)) void wq__fail_text(const char *format, ...);
+
+/* The same, and its value is the status, in sight of whoever analyses the caller. */
+#define wq__fail(status, ...) (wq__fail_text(__VA_ARGS__), (status))
 
 /* What many say: WQ_EINVAL, WQ_ENOMEM. */
 __attribute__((cold)) int wq__fail_allocator(const wq_allocator *a);

@@ -129,7 +129,7 @@ static bool functions_good(const wq_limiter_functions *f)
 			       0;
 	if (f->when && f->forget && f->failures)
 		return true;
-	wq__fail(WQ_EINVAL, "the limiter has no function %s", missing);
+	wq__fail_text("the limiter has no function %s", missing);
 	return false;
 }
 

@@ -183,7 +183,7 @@ static inline bool is_sampled(const struct wq__memory *m)
 }
 
 /* Hand out the next ready key; there is one. The queue is whole. */
-static void take(struct wq__memory *m, wq_item *item)
+static wq__forced void take(struct wq__memory *m, wq_item *item)
 {
 	const uint32_t flags = m->flags;
 	uint32_t id =
@@ -207,8 +207,6 @@ static wq__forced void take_plain(struct wq__memory *m, wq_item *item)
 
 	m->token += WQ__HOLDS;
 	hold(m, e, id, e->bits, m->token, item);
-	if (is_sampled(m))
-		sample_alone(m, item->token);
 }
 
 /* The entry of a held item and where it stands, or NULL and why. */
@@ -313,40 +311,56 @@ static wq__apart int done_special(struct wq__memory *m, const wq_item *item, str
 	return end_hold(m, item, e, at);
 }
 
+/* What a done in the common case has found. */
+enum found { DONE, HELD, UNKNOWN };
+
 /*
- * The common case: a queue like most, though keys may wait, and a key of which nothing stays.
- * False: it is another one, and nothing has changed. The queue is whole.
+ * The common case: a queue like most, though keys may wait, and a key of which nothing stays: DONE.
+ * HELD: in such a queue a key of which something stays; *e and *at are set. UNKNOWN: any other.
+ * Unless it is DONE nothing has changed. The queue is whole.
  */
-static wq__forced bool done_plain(struct wq__memory *m, const wq_item *item)
+static wq__forced enum found done_plain(struct wq__memory *m, const wq_item *item,
+                                        struct wq__entry **e, wq__place *at)
 {
 	const uint32_t plain = WQ__EXACT | WQ__LANES | WQ__TIMED;
-	struct wq__entry *e;
-	wq__place at;
 
-	if (wq__unlikely(m->flags & ~plain || item->owner != m || item->token == m->sample ||
-	                 !wq__table_find(&m->table, item->slot, &at)))
-		return false;
-	e = wq__entry_at(m, (uint32_t)item->slot);
-	if (wq__unlikely((e->bits & ~(unsigned)WQ__LEN_HIGH) != WQ_STATE_RUNNING ||
-	                 e->u.hold.token != item->token || e->failures_low || e->failures_high))
-		return false;
+	if (wq__unlikely(m->flags & ~plain || item->owner != m ||
+	                 !wq__table_find(&m->table, item->slot, at)))
+		return UNKNOWN;
+	*e = wq__entry_at(m, (uint32_t)item->slot);
+
+	unsigned bits = (*e)->bits & ~(unsigned)WQ__LEN_HIGH;
+
+	if (wq__unlikely(!(bits & WQ_STATE_RUNNING) || (*e)->u.hold.token != item->token))
+		return UNKNOWN;
+	if (wq__unlikely(bits != WQ_STATE_RUNNING || item->token == m->sample ||
+	                 (*e)->failures_low || (*e)->failures_high))
+		return HELD;
 	m->nrunning--;
-	wq__table_remove_at(&m->table, at);
+	wq__table_remove_at(&m->table, *at);
 	wq__slab_free(&m->slab, (uint32_t)item->slot);
-	return true;
+	return DONE;
 }
 
 /* Any case. The queue is whole. well: nothing is to be remembered of its failures. */
-static int done(struct wq__memory *m, const wq_item *item, bool well)
+static int done_any(struct wq__memory *m, const wq_item *item, bool well)
 {
 	wq__place at;
 	int rc;
-	struct wq__entry *e;
+	struct wq__entry *e = held(m, item, &at, &rc);
 
-	if (wq__likely(done_plain(m, item)))
-		return WQ_OK;
-	e = held(m, item, &at, &rc);
 	return e ? done_special(m, item, e, at, well) : stale(m, rc);
+}
+
+static wq__forced int done(struct wq__memory *m, const wq_item *item, bool well)
+{
+	struct wq__entry *e;
+	wq__place at;
+	enum found found = done_plain(m, item, &e, &at);
+
+	if (wq__likely(found == DONE))
+		return WQ_OK;
+	return found == HELD ? done_special(m, item, e, at, well) : done_any(m, item, well);
 }
 
 /* ---- for other files ------------------------------------------------------- */
@@ -372,7 +386,13 @@ int wq__end_hold(struct wq__memory *m, const wq_item *item, struct wq__entry *e)
 
 void wq__take(struct wq__memory *m, wq_item *item)
 {
-	take(m, item);
+	if (wq__special(m)) {
+		take(m, item);
+		return;
+	}
+	take_plain(m, item);
+	if (is_sampled(m))
+		wq__sample_begin(m, item->token);
 }
 
 /* The queue is whole. */
@@ -487,21 +507,33 @@ int wq__mem_get(void *state, wq_item *item, int64_t deadline_ns)
 	if (wq__unlikely(wq__special(m) || m->nready == 0))
 		return get_special(m, item, deadline_ns);
 	take_plain(m, item);
+	if (is_sampled(m))
+		sample_alone(m, item->token);
 	wq__lock_release(&m->lock);
 	return WQ_OK;
 }
 
-/* The queue is whole, and let go of. */
-static wq__apart int done_whole(struct wq__memory *m, const wq_item *item)
+/* A done has answered this. The queue is whole, and let go of. */
+static int leave(struct wq__memory *m, int rc)
 {
 	struct wq__waiter *w = NULL;
-	int rc = done(m, item, false);
 
 	if (rc != WQ_OK && !WQ__BUG(READD_NO_WAKE))
 		w = wq__pick(m);
 	wq__whole_unlock(m);
 	wq__wake(w);
 	return rc;
+}
+
+static wq__apart int done_held(struct wq__memory *m, const wq_item *item, struct wq__entry *e,
+                               wq__place at)
+{
+	return leave(m, done_special(m, item, e, at, false));
+}
+
+static wq__apart int done_whole(struct wq__memory *m, const wq_item *item)
+{
+	return leave(m, done_any(m, item, false));
 }
 
 static wq__apart int done_laned(struct wq__memory *m, struct wq__lane *l, const wq_item *item)
@@ -530,8 +562,13 @@ int wq__mem_done(void *state, const wq_item *item)
 	if (l)
 		return done_laned(m, l, item);
 	wq__lock_acquire(&m->lock);
-	if (wq__unlikely(!done_plain(m, item)))
-		return done_front(m, item);
+
+	struct wq__entry *e;
+	wq__place at;
+	enum found found = done_plain(m, item, &e, &at);
+
+	if (wq__unlikely(found != DONE))
+		return found == HELD ? done_held(m, item, e, at) : done_front(m, item);
 	wq__lock_release(&m->lock);
 	return WQ_OK;
 }
@@ -542,7 +579,7 @@ static wq__apart int next_whole(struct wq__memory *m, wq_item *item, int64_t dea
 	int rc;
 
 	wq__keep_time(m);
-	rc = done(m, item, false);
+	rc = done_any(m, item, false);
 	if (rc >= 0)
 		return get_whole(m, item, deadline_ns);
 	wq__let_time_go(m);
@@ -578,11 +615,17 @@ int wq__mem_next(void *state, wq_item *item, int64_t deadline_ns)
 	if (l)
 		return next_laned(m, l, item, deadline_ns);
 	wq__lock_acquire(&m->lock);
-	if (wq__unlikely(wq__special(m) || !done_plain(m, item)))
+
+	struct wq__entry *e;
+	wq__place at;
+
+	if (wq__unlikely(wq__special(m) || done_plain(m, item, &e, &at) != DONE))
 		return next_front(m, item, deadline_ns);
 	if (wq__unlikely(m->nready == 0))
 		return get_whole(m, item, deadline_ns);
 	take_plain(m, item);
+	if (is_sampled(m))
+		sample_alone(m, item->token);
 	wq__lock_release(&m->lock);
 	return WQ_OK;
 }

@@ -140,7 +140,7 @@ static int mem_open(wq_queue *q, const wq_options *o, void **state)
 	if (m->clock.watch) {
 		rc = m->clock.watch(m->clock.ctx, clock_moved, m, 1);
 		if (rc < 0) {
-			wq__fail(rc, "the clock cannot be watched: %s", wq_strerror(rc));
+			wq__fail_text("the clock cannot be watched: %s", wq_strerror(rc));
 			goto no_watch;
 		}
 	}

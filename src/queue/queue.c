@@ -182,7 +182,7 @@ static int make(wq_queue **out, const wq_options *o, bool *order_gone)
 		/* Last: from here on others see it. */
 		rc = wq__registry_enter(q->registry, &q->listing);
 		if (rc == WQ_EEXIST)
-			wq__fail(rc, "the registry has a queue of the name \"%s\"", o->name);
+			wq__fail_text("the registry has a queue of the name \"%s\"", o->name);
 		if (rc == WQ_ENOMEM)
 			wq__fail_memory();
 		if (rc < 0)

@@ -78,7 +78,7 @@ int wq_delayqueue_new(wq_delayqueue **out, const wq_delayqueue_options *options)
 	if (dq->clock.watch) {
 		rc = dq->clock.watch(dq->clock.ctx, clock_moved, dq, 1);
 		if (rc < 0) {
-			wq__fail(rc, "the clock cannot be watched: %s", wq_strerror(rc));
+			wq__fail_text("the clock cannot be watched: %s", wq_strerror(rc));
 			goto no_watch;
 		}
 	}

@@ -143,7 +143,7 @@ int wq_timer_new(wq_timer **out, const wq_timer_options *options)
 	if (t->clock.watch) {
 		rc = t->clock.watch(t->clock.ctx, clock_moved, t, 1);
 		if (rc < 0) {
-			wq__fail(rc, "the clock cannot be watched: %s", wq_strerror(rc));
+			wq__fail_text("the clock cannot be watched: %s", wq_strerror(rc));
 			goto no_watch;
 		}
 	}
