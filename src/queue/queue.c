@@ -222,11 +222,11 @@ int wq_new(wq_queue **out, const wq_options *options)
 	/* No name is no metrics. */
 	if (o.name && o.name[0] == '\0')
 		o.name = NULL;
-	rc = check_ground(out, o.allocator);
-	if (!o.limiter && rc == WQ_OK)
+	if (!o.limiter && out && wq__allocator_good(o.allocator))
 		o.limiter = wq__limiter_default(o.allocator);
 	taken = o.limiter ? wq__limiter_take(o.limiter) : WQ_OK;
 	ours = o.limiter && taken == WQ_OK;
+	rc = check_ground(out, o.allocator);
 	if (rc == WQ_OK)
 		rc = taken;
 	if (rc == WQ_OK)
