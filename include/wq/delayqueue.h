@@ -77,14 +77,14 @@ WQ_API int wq_delayqueue_offer(wq_delayqueue *dq, void *value, int64_t expiry_ns
 
 /*
  * Take the first value. wq_delayqueue_take() waits until it has expired;
- * wq_delayqueue_take_until() waits until deadline_ns (>= 0) at most; wq_delayqueue_poll() does not
- * wait.
+ * wq_delayqueue_take_until() waits until deadline_ns (>= 0) at most, wq_delayqueue_take_for() for
+ * timeout_ns at most (<= 0: does not wait); wq_delayqueue_poll() does not wait.
  *
  * Returns WQ_OK and the value in *value.
  *
  * Errors:
  *   WQ_ESHUTDOWN  closed, and no value has expired
- *   WQ_ETIMEDOUT  wq_delayqueue_take_until(): the deadline passed
+ *   WQ_ETIMEDOUT  wq_delayqueue_take_until(), wq_delayqueue_take_for(): the time is up
  *   WQ_EAGAIN     wq_delayqueue_poll(): no value has expired
  *   WQ_EINVAL     dq or value is NULL, or deadline_ns < 0
  *
@@ -92,6 +92,7 @@ WQ_API int wq_delayqueue_offer(wq_delayqueue *dq, void *value, int64_t expiry_ns
  */
 WQ_API int wq_delayqueue_take(wq_delayqueue *dq, void **value);
 WQ_API int wq_delayqueue_take_until(wq_delayqueue *dq, void **value, int64_t deadline_ns);
+WQ_API int wq_delayqueue_take_for(wq_delayqueue *dq, void **value, int64_t timeout_ns);
 WQ_API int wq_delayqueue_poll(wq_delayqueue *dq, void **value);
 
 /*

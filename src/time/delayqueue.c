@@ -259,6 +259,16 @@ int wq_delayqueue_take_until(wq_delayqueue *dq, void **value, int64_t deadline_n
 	return dq && value && deadline_ns >= 0 ? take(dq, value, deadline_ns) : WQ_EINVAL;
 }
 
+int wq_delayqueue_take_for(wq_delayqueue *dq, void **value, int64_t timeout_ns)
+{
+	int64_t now = wq_delayqueue_now(dq);
+
+	if (now < 0)
+		return (int)now;
+	return wq_delayqueue_take_until(dq, value,
+	                                wq_time_add(now, timeout_ns > 0 ? timeout_ns : 0));
+}
+
 int wq_delayqueue_poll(wq_delayqueue *dq, void **value)
 {
 	return dq && value ? take(dq, value, -1) : WQ_EINVAL;

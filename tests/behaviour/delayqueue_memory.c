@@ -151,6 +151,8 @@ static void bad_arguments(void **state)
 	IS(wq_delayqueue_take_until(f->dq, NULL, 0), WQ_EINVAL);
 	IS(wq_delayqueue_take_until(f->dq, &value, -1), WQ_EINVAL);
 	IS(wq_delayqueue_take_until(f->dq, &value, INT64_MIN), WQ_EINVAL);
+	IS(wq_delayqueue_take_for(NULL, &value, 0), WQ_EINVAL);
+	IS(wq_delayqueue_take_for(f->dq, NULL, 0), WQ_EINVAL);
 	IS(wq_delayqueue_poll(NULL, &value), WQ_EINVAL);
 	IS(wq_delayqueue_poll(f->dq, NULL), WQ_EINVAL);
 	assert_ptr_equal(value, f);

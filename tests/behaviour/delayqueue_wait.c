@@ -69,6 +69,35 @@ static void take_until_gives_up(void **state)
 	IS(wq_delayqueue_size(f->dq), 2);
 }
 
+static int64_t take_for_main(void *arg)
+{
+	void *value;
+
+	return wq_delayqueue_take_for(arg, &value, 10);
+}
+
+/* A timeout counts from the call on; none that is not above 0 waits. */
+static void take_for_counts_from_now(void **state)
+{
+	struct delay *f = *state;
+	static const int64_t none[] = {0, -1, INT64_MIN};
+	struct actor a;
+	void *value;
+
+	offer(f, "later", 1000);
+	for (size_t i = 0; i < LENGTH(none); i++)
+		IS(wq_delayqueue_take_for(f->dq, &value, none[i]), WQ_ETIMEDOUT);
+	actor_start(&a, take_for_main, f->dq);
+	actor_blocks(&a);
+	wq_manual_clock_advance(f->mc, 9);
+	actor_blocks(&a);
+	wq_manual_clock_advance(f->mc, 1);
+	IS(actor_join(&a), WQ_ETIMEDOUT);
+	wq_manual_clock_advance(f->mc, 990);
+	IS(wq_delayqueue_take_for(f->dq, &value, WQ_NEVER), WQ_OK);
+	assert_string_equal(value, "later");
+}
+
 static void take_until_takes_what_comes_in_time(void **state)
 {
 	struct delay *f = *state;
@@ -333,6 +362,7 @@ int main(void)
 	    WITH_DELAY(take_waits_for_an_offer),
 	    WITH_DELAY(an_earlier_value_is_waited_for_instead),
 	    WITH_DELAY(take_until_gives_up),
+	    WITH_DELAY(take_for_counts_from_now),
 	    WITH_DELAY(take_until_takes_what_comes_in_time),
 	    WITH_DELAY(each_value_goes_to_one_taker),
 	    WITH_DELAY(one_value_ends_one_wait),
