@@ -136,6 +136,8 @@ static void run(void *arg)
 	wq_pool *p = w->pool;
 	int rc = WQ_OK;
 
+	/* Who has resized the pool may block others. */
+	wq__signals_set(&p->signals);
 	*wq__self() = &w->handling;
 	if (p->on_start)
 		p->on_start(p->ctx, w->number);
@@ -236,7 +238,7 @@ static int add_worker(wq_pool *p)
 	/* Its first step that matters is to take the lock, and then it is one of the workers. */
 	wq__signals_block(&p->signals, &before);
 	started = wq__thread_start(&w->thread, run, w, name, p->stack_size);
-	wq__signals_block(&before, NULL);
+	wq__signals_set(&before);
 	if (!started) {
 		wq__fail_system(WQ_EIO, "the thread of a worker cannot be started");
 		wq__lock_end(&w->lock);
@@ -337,7 +339,7 @@ static int watch_handlers(wq_pool *p)
 
 	wq__signals_block(&p->signals, &before);
 	rc = wq__slow_start(p);
-	wq__signals_block(&before, NULL);
+	wq__signals_set(&before);
 	return rc;
 }
 
