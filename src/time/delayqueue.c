@@ -310,7 +310,9 @@ int wq_delayqueue_close(wq_delayqueue *dq)
 
 int64_t wq_delayqueue_now(wq_delayqueue *dq)
 {
-	return dq ? dq->clock.now(dq->clock.ctx) : WQ_EINVAL;
+	if (!dq)
+		return WQ_EINVAL;
+	return dq->forked ? WQ_EFORKED : dq->clock.now(dq->clock.ctx);
 }
 
 int wq_delayqueue_clock_changed(wq_delayqueue *dq)

@@ -253,6 +253,8 @@ int wq_timer_after(wq_timer *t, int64_t delay_ns, wq_timer_fn fn, void *ctx, wq_
 {
 	if (!t)
 		return WQ_EINVAL;
+	if (t->forked)
+		return WQ_EFORKED;
 	return wq_timer_add(t, wq_time_add(now(t), delay_ns > 0 ? delay_ns : 0), fn, ctx, id);
 }
 
@@ -317,7 +319,9 @@ int64_t wq_timer_next_deadline(wq_timer *t)
 
 int64_t wq_timer_now(wq_timer *t)
 {
-	return t ? now(t) : WQ_EINVAL;
+	if (!t)
+		return WQ_EINVAL;
+	return t->forked ? WQ_EFORKED : now(t);
 }
 
 int wq_timer_clock_changed(wq_timer *t)

@@ -119,6 +119,7 @@ static void all_calls(wq_queue *q, wq_item *it)
 	CHILD_IS(wq_snapshot_take(q, &snapshot), WQ_EFORKED);
 	CHILD_IS(wq_fd(q), WQ_EFORKED);
 	CHILD_IS(wq_clock_changed(q), WQ_EFORKED);
+	CHILD_IS(wq_now(q), WQ_EFORKED);
 }
 
 static void every_call_on_the_queue_says_so(void **state)
@@ -310,6 +311,7 @@ static void timers_and_delay_queues_say_so_too(void **state)
 		CHILD_IS(wq_timer_size(t), WQ_EFORKED);
 		CHILD_IS(wq_timer_next_deadline(t), WQ_EFORKED);
 		CHILD_IS(wq_timer_clock_changed(t), WQ_EFORKED);
+		CHILD_IS(wq_timer_now(t), WQ_EFORKED);
 		CHILD_IS(wq_timer_stop(t), WQ_EFORKED);
 		CHILD_IS(wq_timer_free(t), WQ_OK);
 		CHILD_IS(wq_delayqueue_offer(dq, &rings, 0), WQ_EFORKED);
@@ -318,6 +320,7 @@ static void timers_and_delay_queues_say_so_too(void **state)
 		CHILD_IS(wq_delayqueue_size(dq), WQ_EFORKED);
 		CHILD_IS(wq_delayqueue_next(dq), WQ_EFORKED);
 		CHILD_IS(wq_delayqueue_clock_changed(dq), WQ_EFORKED);
+		CHILD_IS(wq_delayqueue_now(dq), WQ_EFORKED);
 		CHILD_IS(wq_delayqueue_close(dq), WQ_EFORKED);
 		CHILD_IS(wq_delayqueue_free(dq), WQ_OK);
 		_exit(0);
