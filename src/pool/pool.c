@@ -370,10 +370,11 @@ int wq_pool_start(wq_pool **out, wq_queue *q, const wq_pool_options *o)
 	p->paused = o->paused;
 	strncpy(p->name, o->name ? o->name : "wq", sizeof p->name - 1);
 	wq__lock_init(&p->lock);
+	/* Before the clock knows it. */
+	wq__fork_join(&p->fork, forked);
 	rc = wq__pool_watch_clock(p);
 	if (rc == WQ_OK && p->slow_ns > 0)
 		rc = watch_handlers(p);
-	wq__fork_join(&p->fork, forked);
 	if (rc == WQ_OK) {
 		/* The queue knows it before its workers do anything. */
 		p->link.resume = resume_link;

@@ -331,6 +331,74 @@ static void timers_and_delay_queues_say_so_too(void **state)
 	IS(wq_delayqueue_free(dq), 0);
 }
 
+/* ---- clocks ---------------------------------------------------------------- */
+
+static _Atomic bool inside, leave_it;
+
+/* A hook of an order: the queue's lock is held meanwhile. */
+static void push_slowly(void *ctx, wq_node *node, enum wq_where where)
+{
+	(void)where;
+	*(wq_node **)ctx = node;
+	inside = true;
+	while (!leave_it)
+		sched_yield();
+}
+
+static wq_node *pop_it(void *ctx)
+{
+	return *(wq_node **)ctx;
+}
+
+static void *add_one(void *q)
+{
+	wq_add_str(q, "k");
+	return NULL;
+}
+
+/* A manual clock may be used in the child: it tells nobody there who is not there. */
+static void a_manual_clock_moves_in_the_child(void **state)
+{
+	wq_node *node = NULL;
+	wq_order order = {.push = push_slowly, .pop = pop_it, .ctx = &node};
+	wq_manual_clock *mc;
+	wq_clock clock;
+	wq_queue *q;
+	wq_pool *p;
+	pthread_t adder;
+	pid_t pid;
+
+	(void)state;
+	inside = leave_it = false;
+	IS(wq_manual_clock_new(&mc, 0), WQ_OK);
+	clock = wq_manual_clock_clock(mc);
+	IS(wq_new(&q, &(wq_options){.clock = &clock, .order = &order}), WQ_OK);
+	IS(wq_pool_start(&p, q, &(wq_pool_options){.workers = 1, .paused = 1, .handler = work}),
+	   WQ_OK);
+	assert_int_equal(pthread_create(&adder, NULL, add_one, q), 0);
+	while (!inside)
+		sched_yield();
+	pid = begin();
+	if (pid == 0) {
+		wq_queue *own;
+		wq_item it;
+
+		CHILD_IS(wq_new(&own, &(wq_options){.clock = &clock}), WQ_OK);
+		CHILD_IS(wq_add_after(own, "k", 1, 5), WQ_DELAYED);
+		CHILD_IS(wq_manual_clock_advance(mc, 5), WQ_OK);
+		CHILD_IS(wq_try_get(own, &it), WQ_OK);
+		CHILD_IS(wq_done(own, &it), WQ_OK);
+		CHILD_IS(wq_free(own), 0);
+		_exit(0);
+	}
+	leave_it = true;
+	end_is(pid, 0);
+	pthread_join(adder, NULL);
+	IS(wq_pool_free(p), WQ_OK);
+	IS(wq_free(q), 1);
+	IS(wq_manual_clock_free(mc), WQ_OK);
+}
+
 /* ---- the child's own ------------------------------------------------------ */
 
 static wq_verdict count(void *ctx, const wq_item *it)
@@ -540,6 +608,7 @@ int main(void)
 	    cmocka_unit_test(a_child_starts_no_pool_on_it),
 	    cmocka_unit_test(the_parents_descriptor_is_left_alone),
 	    cmocka_unit_test(timers_and_delay_queues_say_so_too),
+	    cmocka_unit_test(a_manual_clock_moves_in_the_child),
 	    cmocka_unit_test(what_the_child_makes_works),
 	    cmocka_unit_test(handlers_may_fork),
 	    cmocka_unit_test(callbacks_of_timers_may_fork),
