@@ -539,6 +539,15 @@ static inline bool wq__drained(const struct wq__memory *m)
 	return m->next_due_ns > m->cut_ns || WQ__BUG(DRAIN_PAST_DUE);
 }
 
+/*
+ * Is what waits left over? It never comes due: after the cut, or when a drain that waits is over,
+ * which has left only what waits for WQ_NEVER.
+ */
+static inline bool wq__leaves(const struct wq__memory *m)
+{
+	return m->flags & WQ__CUT || (m->flags & WQ__PATIENT && wq__drained(m));
+}
+
 /* The line of a queue without a lane; else what is ready behind the lane's. */
 static inline void wq__list_push(struct wq__memory *m, struct wq__entry *e, uint32_t id,
                                  enum wq_where where)
