@@ -399,6 +399,49 @@ static void a_manual_clock_moves_in_the_child(void **state)
 	IS(wq_manual_clock_free(mc), WQ_OK);
 }
 
+/* ---- registries ------------------------------------------------------------ */
+
+struct written {
+	char text[1 << 16];
+	size_t n;
+};
+
+static int write_to(void *ctx, const char *text, size_t n)
+{
+	struct written *w = ctx;
+
+	memcpy(w->text + w->n, text, n);
+	w->n += n;
+	w->text[w->n] = '\0';
+	return 0;
+}
+
+/* Metrics are those of the child's own queues: of the others nothing is known there. */
+static void a_registry_shows_the_childs_own_queues(void **state)
+{
+	wq_registry *r;
+	wq_queue *q, *own;
+	pid_t pid;
+
+	(void)state;
+	IS(wq_registry_new(&r), WQ_OK);
+	IS(wq_new(&q, &(wq_options){.name = "parents", .registry = r}), WQ_OK);
+	pid = begin();
+	if (pid == 0) {
+		static struct written w;
+
+		CHILD_IS(wq_new(&own, &(wq_options){.name = "own", .registry = r}), WQ_OK);
+		CHILD_IS(wq_metrics_write(r, WQ_PROMETHEUS, write_to, &w), WQ_OK);
+		CHILD_IS(strstr(w.text, "workqueue_depth{name=\"own\"} 0") != NULL, true);
+		CHILD_IS(strstr(w.text, "parents") == NULL, true);
+		CHILD_IS(wq_free(own), 0);
+		_exit(0);
+	}
+	end_is(pid, 0);
+	IS(wq_free(q), 0);
+	IS(wq_registry_free(r), WQ_OK);
+}
+
 /* ---- the child's own ------------------------------------------------------ */
 
 static wq_verdict count(void *ctx, const wq_item *it)
@@ -609,6 +652,7 @@ int main(void)
 	    cmocka_unit_test(the_parents_descriptor_is_left_alone),
 	    cmocka_unit_test(timers_and_delay_queues_say_so_too),
 	    cmocka_unit_test(a_manual_clock_moves_in_the_child),
+	    cmocka_unit_test(a_registry_shows_the_childs_own_queues),
 	    cmocka_unit_test(what_the_child_makes_works),
 	    cmocka_unit_test(handlers_may_fork),
 	    cmocka_unit_test(callbacks_of_timers_may_fork),
