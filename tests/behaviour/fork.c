@@ -577,6 +577,25 @@ static void handlers_may_fork(void **state)
 	}
 }
 
+/* The thread that watches handlers takes a lock of each worker's, and may hold it just then. */
+static void children_of_watched_handlers_are_stopped_too(void **state)
+{
+	struct from_inside f = {.comes_back = true};
+	wq_pool_options o = {.workers = 1, .handler = fork_in_handler, .ctx = &f, .slow_ns = 1};
+
+	(void)state;
+	IS(wq_new(&f.q, NULL), WQ_OK);
+	IS(wq_pool_start(&f.pool, f.q, &o), WQ_OK);
+	for (int i = 0; i < 300; i++) {
+		f.status = -1;
+		IS(wq_add_str(f.q, "key"), WQ_QUEUED);
+		IS(wq_wait_idle_for(f.q, 60 * WQ_SECOND), WQ_OK);
+		ended_by(f.status, SIGABRT);
+	}
+	IS(wq_pool_free(f.pool), WQ_OK);
+	IS(wq_free(f.q), 0);
+}
+
 static void fork_by_timer(void *ctx, const wq_timer_event *event)
 {
 	pid_t pid = fork();
@@ -655,6 +674,7 @@ int main(void)
 	    cmocka_unit_test(a_registry_shows_the_childs_own_queues),
 	    cmocka_unit_test(what_the_child_makes_works),
 	    cmocka_unit_test(handlers_may_fork),
+	    cmocka_unit_test(children_of_watched_handlers_are_stopped_too),
 	    cmocka_unit_test(callbacks_of_timers_may_fork),
 	    cmocka_unit_test(pieces_may_fork),
 	};
