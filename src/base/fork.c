@@ -34,11 +34,20 @@ static void watch(void)
 	(void)pthread_atfork(before, in_parent, in_child);
 }
 
-void wq__fork_join(struct wq__fork_link *link, void (*forked)(struct wq__fork_link *link))
+/*
+ * When the library is loaded, before the program has hooks of its own: those run before before()
+ * and after in_child() then, and may make and free queues.
+ */
+static __attribute__((constructor)) void watch_once(void)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 	pthread_once(&once, watch);
+}
+
+void wq__fork_join(struct wq__fork_link *link, void (*forked)(struct wq__fork_link *link))
+{
+	watch_once(); /* a constructor of somebody else's may be earlier */
 	link->forked = forked;
 	link->prev = NULL;
 	pthread_mutex_lock(&lock);

@@ -662,6 +662,33 @@ static void pieces_may_fork(void **state)
 		ended_by(f.status, SIGABRT);
 }
 
+static bool makes_one;
+
+/* The program's own hook, which it has set up before it has used the library. */
+static void after_fork(void)
+{
+	wq_queue *q;
+
+	if (!makes_one)
+		return;
+	alarm(PATIENCE_S);
+	CHILD_IS(wq_new(&q, NULL), WQ_OK);
+	CHILD_IS(wq_free(q), 0);
+}
+
+static void hooks_of_fork_may_make_queues(void **state)
+{
+	pid_t pid;
+
+	(void)state;
+	makes_one = true;
+	pid = begin();
+	if (pid == 0)
+		_exit(0);
+	makes_one = false;
+	end_is(pid, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -677,7 +704,10 @@ int main(void)
 	    cmocka_unit_test(children_of_watched_handlers_are_stopped_too),
 	    cmocka_unit_test(callbacks_of_timers_may_fork),
 	    cmocka_unit_test(pieces_may_fork),
+	    cmocka_unit_test(hooks_of_fork_may_make_queues),
 	};
 
+	if (pthread_atfork(NULL, NULL, after_fork) != 0)
+		return 1;
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
