@@ -41,7 +41,7 @@ static int unfinished(void *ctx, const wq_key_info *info)
 {
 	int *n = ctx;
 
-	if ((info->state & (WQ_STATE_LEFT | WQ_STATE_RETRYING)) != WQ_STATE_LEFT) {
+	if (info->state != WQ_STATE_LEFT) {
 		fprintf(stderr, "%s: unfinished, %u failures\n", (const char *)info->key,
 		        info->failures);
 		++*n;

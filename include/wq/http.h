@@ -102,7 +102,8 @@ WQ_API int wq_http_start(wq_http **out, const wq_http_options *options);
 WQ_API int wq_http_port(const wq_http *h);
 
 /*
- * Stop a server, close its connections, and free it. NULL is allowed.
+ * Stop a server, close its connections, and free it. NULL is allowed. In the child of a fork() it
+ * does nothing: the server is the parent's.
  *
  * Returns WQ_OK.
  *

@@ -130,7 +130,8 @@ WQ_API const char *wq_metrics_type(enum wq_metrics_format format);
 
 /*
  * Write the metrics of all queues of a registry. The call takes each queue's lock once, for a
- * short time. The text is made, and write is called, outside all locks.
+ * short time. The text is made, and write is called, outside all locks. A queue of which
+ * wq_snapshot_take() fails, because its engine cannot do it or fails, is left out.
  *
  * Returns WQ_OK, or what write returned if that is not 0.
  *

@@ -238,7 +238,8 @@ WQ_API WQ_MUST_CHECK int wq_get(wq_queue *q, wq_item *item);
  * wq_forget() after a success, or wq_settle() with WQ_DONE, which does both.
  *
  * Returns WQ_OK: gone; WQ_QUEUED: it was dirty and is queued again; WQ_DELAYED: a copy of it
- * waits for its due time; or WQ_LEFT: the same, but the queue is shut down.
+ * waits for its due time; or WQ_LEFT: the same, but the queue is shut down. A reminder does not
+ * count: it waits on after WQ_OK.
  *
  * Errors:
  *   WQ_EINVAL       q or item is NULL, or a reserved word is not zero

@@ -214,7 +214,7 @@ typedef struct wq_key_info {
 	unsigned state;     /* WQ_STATE_... bits */
 	uint32_t failures;  /* that the limiter remembers of it */
 	int64_t age_ns;     /* since its add, when the walk began; 0 while it only waits */
-	int64_t due_ns;     /* due time of the waiting copy; 0: none waits */
+	int64_t due_ns;     /* due time of the waiting copy, else of the reminder; 0: none waits */
 	int64_t running_ns; /* held: since it was got, if the queue has a name; else 0 */
 	uint64_t reserved[2];
 } wq_key_info;

@@ -34,11 +34,21 @@ static void watch(void)
 	(void)pthread_atfork(before, in_parent, in_child);
 }
 
+/*
+ * When the library is loaded, before the program has hooks of its own: those run before before()
+ * and after in_child() then, and may make and free queues.
+ */
+static __attribute__((constructor)) void watch_once(void)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+	pthread_once(&once, watch);
+}
+
 #ifdef WQ_SIM
 /* A run that fails is given up with all that it made: nothing of it may stay in a list. */
 void wq__fork_join(struct wq__fork_link *link, void (*forked)(struct wq__fork_link *link))
 {
-	(void)watch;
 	link->forked = forked;
 }
 
@@ -49,9 +59,7 @@ void wq__fork_leave(struct wq__fork_link *link)
 #else
 void wq__fork_join(struct wq__fork_link *link, void (*forked)(struct wq__fork_link *link))
 {
-	static pthread_once_t once = PTHREAD_ONCE_INIT;
-
-	pthread_once(&once, watch);
+	watch_once(); /* a constructor of somebody else's may be earlier */
 	link->forked = forked;
 	link->prev = NULL;
 	pthread_mutex_lock(&lock);

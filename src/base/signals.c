@@ -35,7 +35,14 @@ void wq__signals_block(const wq__signals *s, wq__signals *before)
 
 	sigemptyset(&was);
 	memcpy(&set, s, sizeof set);
-	pthread_sigmask(SIG_SETMASK, &set, &was);
-	if (before)
-		memcpy(before, &was, sizeof *before);
+	pthread_sigmask(SIG_BLOCK, &set, &was);
+	memcpy(before, &was, sizeof *before);
+}
+
+void wq__signals_set(const wq__signals *s)
+{
+	sigset_t set;
+
+	memcpy(&set, s, sizeof set);
+	pthread_sigmask(SIG_SETMASK, &set, NULL);
 }

@@ -13,7 +13,13 @@ void wq__signals_now(wq__signals *s);
 /* All but those of faults, which a thread has to take itself. */
 void wq__signals_all(wq__signals *s);
 
-/* This thread blocks these from now on; *before: what it did before. Threads inherit it. */
+/*
+ * This thread blocks these, too, from now on; *before: what it did before. What it starts inherits
+ * that. None is unblocked meanwhile, which might deliver one that the thread's owner waits for.
+ */
 void wq__signals_block(const wq__signals *s, wq__signals *before);
+
+/* This thread blocks these and no others from now on. */
+void wq__signals_set(const wq__signals *s);
 
 #endif

@@ -70,7 +70,9 @@ static int collect(void *ctx, const char *name, wq_queue *q)
 		l->room = room;
 	}
 	memcpy(l->at[l->n].name, name, strlen(name) + 1);
-	return wq_snapshot_take(q, &l->at[l->n++].s);
+	/* One that cannot be looked at does not hide others. */
+	l->n += wq_snapshot_take(q, &l->at[l->n].s) >= 0;
+	return WQ_OK;
 }
 
 static void write_queues(struct wq__buffer *t, const struct looks *l)

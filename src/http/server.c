@@ -49,6 +49,7 @@ struct wq_http {
 	int listen_fd;               /* I */
 	int epoll_fd;                /* I; the daemon's */
 	int port;                    /* I */
+	pid_t process;               /* I: that has started it */
 	/* Of the thread alone. */
 	struct wq__visitors visitors;
 	struct wq__pictures pictures;
@@ -430,6 +431,7 @@ int wq_http_start(wq_http **out, const wq_http_options *options)
 	h->registry = options->registry;
 	(void)wq_registry_hold(h->registry);
 	h->listen_fd = h->stop_fd = -1;
+	h->process = getpid();
 	rc = prepare(h, options);
 	if (rc == WQ_OK)
 		rc = wq__http_thread(&h->thread, serve, h, "wq-http");
@@ -452,7 +454,8 @@ int wq_http_stop(wq_http *h)
 {
 	uint64_t one = 1;
 
-	if (!h)
+	/* The child of a fork has the parent's descriptors, by which it would stop the parent's thread. */
+	if (!h || h->process != getpid())
 		return WQ_OK;
 	while (write(h->stop_fd, &one, sizeof one) < 0 && errno == EINTR)
 		;

@@ -92,11 +92,16 @@ static int collect(void *ctx, const char *name, wq_queue *q)
 
 	if (!p)
 		return WQ_ENOMEM;
+	/* One that cannot be looked at (its engine fails, or a parent's queue) does not hide others. */
+	if (wq_snapshot_take(q, &p->s) < 0) {
+		wq__free(&wq__default_allocator, p, sizeof *p);
+		return WQ_OK;
+	}
 	p->next = NULL;
 	escape(p->label, name);
 	*o->last = p;
 	o->last = &p->next;
-	return wq_snapshot_take(q, &p->s);
+	return WQ_OK;
 }
 
 static void release(struct out *o)

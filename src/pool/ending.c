@@ -20,6 +20,9 @@ static void clock_moved(void *arg)
 {
 	wq_pool *p = arg;
 
+	/* The clock may be used in the child of a fork, where nobody waits. */
+	if (p->forked)
+		return;
 	wq__lock_acquire(&p->lock);
 	wq__pool_release_stoppers(p);
 	wq__lock_release(&p->lock);

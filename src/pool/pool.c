@@ -136,6 +136,8 @@ static void run(void *arg)
 	wq_pool *p = w->pool;
 	int rc = WQ_OK;
 
+	/* Who has resized the pool may block others. */
+	wq__signals_set(&p->signals);
 	*wq__self() = &w->handling;
 	if (p->on_start)
 		p->on_start(p->ctx, w->number);
@@ -236,7 +238,7 @@ static int add_worker(wq_pool *p)
 	/* Its first step that matters is to take the lock, and then it is one of the workers. */
 	wq__signals_block(&p->signals, &before);
 	started = wq__thread_start(&w->thread, run, w, name, p->stack_size);
-	wq__signals_block(&before, NULL);
+	wq__signals_set(&before);
 	if (!started) {
 		wq__fail_system(WQ_EIO, "the thread of a worker cannot be started");
 		wq__lock_end(&w->lock);
@@ -337,7 +339,7 @@ static int watch_handlers(wq_pool *p)
 
 	wq__signals_block(&p->signals, &before);
 	rc = wq__slow_start(p);
-	wq__signals_block(&before, NULL);
+	wq__signals_set(&before);
 	return rc;
 }
 
@@ -368,10 +370,11 @@ int wq_pool_start(wq_pool **out, wq_queue *q, const wq_pool_options *o)
 	p->paused = o->paused;
 	strncpy(p->name, o->name ? o->name : "wq", sizeof p->name - 1);
 	wq__lock_init(&p->lock);
+	/* Before the clock knows it. */
+	wq__fork_join(&p->fork, forked);
 	rc = wq__pool_watch_clock(p);
 	if (rc == WQ_OK && p->slow_ns > 0)
 		rc = watch_handlers(p);
-	wq__fork_join(&p->fork, forked);
 	if (rc == WQ_OK) {
 		/* The queue knows it before its workers do anything. */
 		p->link.resume = resume_link;

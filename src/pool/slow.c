@@ -57,9 +57,13 @@ static void report(wq_pool *p, const wq_slow_handler *o)
 /* One that ends after its time, but before the watcher has looked, reports itself. */
 void wq__slow_end(struct wq__worker *w)
 {
-	int64_t took = wq_now(w->pool->q) - w->started_ns;
+	int64_t took;
 	bool over;
 
+	/* In a child of the handler's, the watcher may have held the lock for good. */
+	if (wq__unlikely(w->pool->forked))
+		wq__fork_came_back();
+	took = wq_now(w->pool->q) - w->started_ns;
 	wq__lock_acquire(&w->lock);
 	over = w->watched && !w->reported && took >= w->pool->slow_ns;
 	w->watched = false;

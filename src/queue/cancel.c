@@ -151,8 +151,8 @@ int wq__mem_reschedule(void *state, const void *key, size_t len, int64_t due_ns)
 	id = wq__find(m, hash, key, len);
 	if (!id || !(wq__entry_at(m, id)->bits & WQ_STATE_WAITING))
 		id = wq__find_copy(m, hash, key, len, WQ__REMINDER);
-	/* What still waits is left over, or the drain is over: nobody may be left to take it. */
-	if (id && (m->flags & WQ__CUT || (m->flags & WQ__PATIENT && wq__drained(m))))
+	/* Nobody may be left to take it. */
+	if (id && wq__leaves(m))
 		rc = WQ_ESHUTDOWN;
 	else if (id)
 		rc = wq__rewait(m, wq__entry_at(m, id), (uint64_t)hash << 32 | id, due_ns,

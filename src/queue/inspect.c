@@ -32,7 +32,7 @@ static unsigned wait_bits(const struct wq__memory *m, const struct wq__entry *e)
 {
 	if (!e || !(e->bits & WQ_STATE_WAITING))
 		return 0;
-	return (m->flags & WQ__CUT ? WQ_STATE_LEFT : WQ_STATE_WAITING) |
+	return (wq__leaves(m) ? WQ_STATE_LEFT : WQ_STATE_WAITING) |
 	       (e->failures_high & WQ__RETRYING ? WQ_STATE_RETRYING : 0u);
 }
 

@@ -27,9 +27,41 @@ static void spin_init(struct wq__memory *m, int64_t spin_ns)
 	m->spin_pauses = (uint32_t)(m->spin_max * spin_start_ns / spin_max_ns);
 }
 
+/* The clock may be used in the child of a fork, where nobody sleeps in here. */
 static void clock_moved(void *state)
 {
-	wq__mem_clock_changed(state);
+	const struct wq__memory *m = state;
+
+	if (!m->forked)
+		wq__mem_clock_changed(state);
+}
+
+static void forked(struct wq__fork_link *link)
+{
+	wq__container_of(link, struct wq__memory, fork)->forked = true;
+}
+
+static int watch_clock(struct wq__memory *m)
+{
+	int rc;
+
+	if (!m->clock.watch)
+		return WQ_OK;
+	wq__fork_join(&m->fork, forked);
+	rc = m->clock.watch(m->clock.ctx, clock_moved, m, 1);
+	if (rc < 0) {
+		wq__fork_leave(&m->fork);
+		wq__fail_text("the clock cannot be watched: %s", wq_strerror(rc));
+	}
+	return rc;
+}
+
+static void unwatch_clock(struct wq__memory *m)
+{
+	if (!m->clock.watch)
+		return;
+	m->clock.watch(m->clock.ctx, clock_moved, m, 0);
+	wq__fork_leave(&m->fork);
 }
 
 static bool meter_new(struct wq__memory *m, const wq_metrics_provider *provider)
@@ -137,13 +169,9 @@ static int mem_open(wq_queue *q, const wq_options *o, void **state)
 		goto no_table;
 	}
 	/* Last: from here on the clock may call. */
-	if (m->clock.watch) {
-		rc = m->clock.watch(m->clock.ctx, clock_moved, m, 1);
-		if (rc < 0) {
-			wq__fail_text("the clock cannot be watched: %s", wq_strerror(rc));
-			goto no_watch;
-		}
-	}
+	rc = watch_clock(m);
+	if (rc < 0)
+		goto no_watch;
 	*state = m;
 	return WQ_OK;
 no_watch:
@@ -175,8 +203,7 @@ static int mem_close(void *state)
 	wq__whole_unlock(m);
 	if (busy)
 		return WQ_EBUSY;
-	if (m->clock.watch)
-		m->clock.watch(m->clock.ctx, clock_moved, m, 0);
+	unwatch_clock(m);
 	wq__fd_close(m);
 	if (m->order.free)
 		m->order.free(m->order.ctx);

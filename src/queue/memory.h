@@ -35,6 +35,7 @@
 
 #include "base/bug.h"
 #include "base/compiler.h"
+#include "base/fork.h"
 #include "base/hash.h"
 #include "base/slab.h"
 #include "base/sync.h"
@@ -159,20 +160,22 @@ struct wq__memory { /* NOLINT(clang-analyzer-optin.performance.Padding): lines a
 	int fd_poll, fd_event, fd_timer; /* L: -1 until asked for */
 	bool fd_readable;                /* L */
 
-	uint64_t max_keys;       /* I: 0: no bound */
-	size_t room;             /* I: bytes behind each key; the order's are the first */
-	size_t limit_at;         /* I: of those, where the limiter's begin, behind the order's */
-	size_t limit_room;       /* I: and how many they are */
-	size_t meter_at;         /* I: where a key's stint is, behind those */
-	size_t latest_at;        /* I: and where its latest time is */
-	size_t copy_at;          /* I: and where its holder's copy of the key is named */
-	struct wq__meter *meter; /* L: NULL without a name */
-	uint32_t max_attempts;   /* I: 0: no maximum */
-	wq_limiter *limiter;     /* I; what is in it, L */
-	wq_order order;          /* I */
-	wq_clock clock;          /* I */
-	wq_allocator allocator;  /* I */
-	wq__hash_key hash_key;   /* I */
+	uint64_t max_keys;         /* I: 0: no bound */
+	size_t room;               /* I: bytes behind each key; the order's are the first */
+	size_t limit_at;           /* I: of those, where the limiter's begin, behind the order's */
+	size_t limit_room;         /* I: and how many they are */
+	size_t meter_at;           /* I: where a key's stint is, behind those */
+	size_t latest_at;          /* I: and where its latest time is */
+	size_t copy_at;            /* I: and where its holder's copy of the key is named */
+	struct wq__meter *meter;   /* L: NULL without a name */
+	uint32_t max_attempts;     /* I: 0: no maximum */
+	wq_limiter *limiter;       /* I; what is in it, L */
+	wq_order order;            /* I */
+	wq_clock clock;            /* I */
+	wq_allocator allocator;    /* I */
+	wq__hash_key hash_key;     /* I */
+	struct wq__fork_link fork; /* the process's, if the clock is watched */
+	bool forked;               /* I: this is a child, and the queue its parent's */
 };
 
 /* What is to be woken once the lock is released. */
@@ -534,6 +537,15 @@ static inline bool wq__drained(const struct wq__memory *m)
 		return m->nwaiting == m->nnever;
 	/* What is due by the cut enters the line in several holds of the lock. */
 	return m->next_due_ns > m->cut_ns || WQ__BUG(DRAIN_PAST_DUE);
+}
+
+/*
+ * Is what waits left over? It never comes due: after the cut, or when a drain that waits is over,
+ * which has left only what waits for WQ_NEVER.
+ */
+static inline bool wq__leaves(const struct wq__memory *m)
+{
+	return m->flags & WQ__CUT || (m->flags & WQ__PATIENT && wq__drained(m));
 }
 
 /* The line of a queue without a lane; else what is ready behind the lane's. */

@@ -270,7 +270,10 @@ int wq_free(wq_queue *q)
 
 int64_t wq_now(wq_queue *q)
 {
-	return q ? q->clock.now(q->clock.ctx) : WQ_EINVAL;
+	if (!q)
+		return WQ_EINVAL;
+	/* The clock may be one whose lock a thread holds that is not here. */
+	return wq__unlikely(q->forked) ? WQ_EFORKED : q->clock.now(q->clock.ctx);
 }
 
 int wq_clock_changed(wq_queue *q)

@@ -73,6 +73,8 @@ int wq_delayqueue_new(wq_delayqueue **out, const wq_delayqueue_options *options)
 		return wq__fail_memory();
 	*dq = (wq_delayqueue){.clock = o.clock ? *o.clock : wq__clock_real, .allocator = *a};
 	wq__lock_init_own(&dq->lock);
+	/* Before the clock knows it. */
+	wq__fork_join(&dq->fork, forked);
 	if (wq_heap_new(&dq->heap, a) < 0)
 		goto no_heap;
 	if (dq->clock.watch) {
@@ -82,12 +84,12 @@ int wq_delayqueue_new(wq_delayqueue **out, const wq_delayqueue_options *options)
 			goto no_watch;
 		}
 	}
-	wq__fork_join(&dq->fork, forked);
 	*out = dq;
 	return WQ_OK;
 no_watch:
 	wq_heap_free(dq->heap);
 no_heap:
+	wq__fork_leave(&dq->fork);
 	wq__lock_end(&dq->lock);
 	wq__free(a, dq, sizeof *dq);
 	return rc;
@@ -320,7 +322,9 @@ int wq_delayqueue_close(wq_delayqueue *dq)
 
 int64_t wq_delayqueue_now(wq_delayqueue *dq)
 {
-	return dq ? dq->clock.now(dq->clock.ctx) : WQ_EINVAL;
+	if (!dq)
+		return WQ_EINVAL;
+	return dq->forked ? WQ_EFORKED : dq->clock.now(dq->clock.ctx);
 }
 
 int wq_delayqueue_clock_changed(wq_delayqueue *dq)

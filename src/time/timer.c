@@ -137,6 +137,8 @@ int wq_timer_new(wq_timer **out, const wq_timer_options *options)
 		return wq__fail_memory();
 	*t = (wq_timer){.clock = o.clock ? *o.clock : wq__clock_real, .allocator = *a};
 	wq__lock_init(&t->lock);
+	/* Before the clock knows it. */
+	wq__fork_join(&t->fork, forked);
 	rc = wq_wheel_new(&t->wheel, now(t), &wheel);
 	if (rc < 0)
 		goto no_wheel;
@@ -155,7 +157,6 @@ int wq_timer_new(wq_timer **out, const wq_timer_options *options)
 	wq__lock_release(&t->lock);
 	if (rc < 0)
 		goto no_thread;
-	wq__fork_join(&t->fork, forked);
 	*out = t;
 	return WQ_OK;
 no_thread:
@@ -164,6 +165,7 @@ no_thread:
 no_watch:
 	wq_wheel_free(t->wheel);
 no_wheel:
+	wq__fork_leave(&t->fork);
 	wq__lock_end(&t->lock);
 	wq__free(a, t, sizeof *t);
 	return rc;
@@ -253,6 +255,8 @@ int wq_timer_after(wq_timer *t, int64_t delay_ns, wq_timer_fn fn, void *ctx, wq_
 {
 	if (!t)
 		return WQ_EINVAL;
+	if (t->forked)
+		return WQ_EFORKED;
 	return wq_timer_add(t, wq_time_add(now(t), delay_ns > 0 ? delay_ns : 0), fn, ctx, id);
 }
 
@@ -317,7 +321,9 @@ int64_t wq_timer_next_deadline(wq_timer *t)
 
 int64_t wq_timer_now(wq_timer *t)
 {
-	return t ? now(t) : WQ_EINVAL;
+	if (!t)
+		return WQ_EINVAL;
+	return t->forked ? WQ_EFORKED : now(t);
 }
 
 int wq_timer_clock_changed(wq_timer *t)

@@ -119,6 +119,7 @@ static void all_calls(wq_queue *q, wq_item *it)
 	CHILD_IS(wq_snapshot_take(q, &snapshot), WQ_EFORKED);
 	CHILD_IS(wq_fd(q), WQ_EFORKED);
 	CHILD_IS(wq_clock_changed(q), WQ_EFORKED);
+	CHILD_IS(wq_now(q), WQ_EFORKED);
 }
 
 static void every_call_on_the_queue_says_so(void **state)
@@ -310,6 +311,7 @@ static void timers_and_delay_queues_say_so_too(void **state)
 		CHILD_IS(wq_timer_size(t), WQ_EFORKED);
 		CHILD_IS(wq_timer_next_deadline(t), WQ_EFORKED);
 		CHILD_IS(wq_timer_clock_changed(t), WQ_EFORKED);
+		CHILD_IS(wq_timer_now(t), WQ_EFORKED);
 		CHILD_IS(wq_timer_stop(t), WQ_EFORKED);
 		CHILD_IS(wq_timer_free(t), WQ_OK);
 		CHILD_IS(wq_delayqueue_offer(dq, &rings, 0), WQ_EFORKED);
@@ -318,6 +320,7 @@ static void timers_and_delay_queues_say_so_too(void **state)
 		CHILD_IS(wq_delayqueue_size(dq), WQ_EFORKED);
 		CHILD_IS(wq_delayqueue_next(dq), WQ_EFORKED);
 		CHILD_IS(wq_delayqueue_clock_changed(dq), WQ_EFORKED);
+		CHILD_IS(wq_delayqueue_now(dq), WQ_EFORKED);
 		CHILD_IS(wq_delayqueue_close(dq), WQ_EFORKED);
 		CHILD_IS(wq_delayqueue_free(dq), WQ_OK);
 		_exit(0);
@@ -326,6 +329,117 @@ static void timers_and_delay_queues_say_so_too(void **state)
 	IS(wq_timer_free(t), 1);
 	IS(wq_delayqueue_poll(dq, &value), WQ_OK);
 	IS(wq_delayqueue_free(dq), 0);
+}
+
+/* ---- clocks ---------------------------------------------------------------- */
+
+static _Atomic bool inside, leave_it;
+
+/* A hook of an order: the queue's lock is held meanwhile. */
+static void push_slowly(void *ctx, wq_node *node, enum wq_where where)
+{
+	(void)where;
+	*(wq_node **)ctx = node;
+	inside = true;
+	while (!leave_it)
+		sched_yield();
+}
+
+static wq_node *pop_it(void *ctx)
+{
+	return *(wq_node **)ctx;
+}
+
+static void *add_one(void *q)
+{
+	wq_add_str(q, "k");
+	return NULL;
+}
+
+/* A manual clock may be used in the child: it tells nobody there who is not there. */
+static void a_manual_clock_moves_in_the_child(void **state)
+{
+	wq_node *node = NULL;
+	wq_order order = {.push = push_slowly, .pop = pop_it, .ctx = &node};
+	wq_manual_clock *mc;
+	wq_clock clock;
+	wq_queue *q;
+	wq_pool *p;
+	pthread_t adder;
+	pid_t pid;
+
+	(void)state;
+	inside = leave_it = false;
+	IS(wq_manual_clock_new(&mc, 0), WQ_OK);
+	clock = wq_manual_clock_clock(mc);
+	IS(wq_new(&q, &(wq_options){.clock = &clock, .order = &order}), WQ_OK);
+	IS(wq_pool_start(&p, q, &(wq_pool_options){.workers = 1, .paused = 1, .handler = work}),
+	   WQ_OK);
+	assert_int_equal(pthread_create(&adder, NULL, add_one, q), 0);
+	while (!inside)
+		sched_yield();
+	pid = begin();
+	if (pid == 0) {
+		wq_queue *own;
+		wq_item it;
+
+		CHILD_IS(wq_new(&own, &(wq_options){.clock = &clock}), WQ_OK);
+		CHILD_IS(wq_add_after(own, "k", 1, 5), WQ_DELAYED);
+		CHILD_IS(wq_manual_clock_advance(mc, 5), WQ_OK);
+		CHILD_IS(wq_try_get(own, &it), WQ_OK);
+		CHILD_IS(wq_done(own, &it), WQ_OK);
+		CHILD_IS(wq_free(own), 0);
+		_exit(0);
+	}
+	leave_it = true;
+	end_is(pid, 0);
+	pthread_join(adder, NULL);
+	IS(wq_pool_free(p), WQ_OK);
+	IS(wq_free(q), 1);
+	IS(wq_manual_clock_free(mc), WQ_OK);
+}
+
+/* ---- registries ------------------------------------------------------------ */
+
+struct written {
+	char text[1 << 16];
+	size_t n;
+};
+
+static int write_to(void *ctx, const char *text, size_t n)
+{
+	struct written *w = ctx;
+
+	memcpy(w->text + w->n, text, n);
+	w->n += n;
+	w->text[w->n] = '\0';
+	return 0;
+}
+
+/* Metrics are those of the child's own queues: of the others nothing is known there. */
+static void a_registry_shows_the_childs_own_queues(void **state)
+{
+	wq_registry *r;
+	wq_queue *q, *own;
+	pid_t pid;
+
+	(void)state;
+	IS(wq_registry_new(&r), WQ_OK);
+	IS(wq_new(&q, &(wq_options){.name = "parents", .registry = r}), WQ_OK);
+	pid = begin();
+	if (pid == 0) {
+		static struct written w;
+
+		CHILD_IS(wq_new(&own, &(wq_options){.name = "own", .registry = r}), WQ_OK);
+		CHILD_IS(wq_metrics_write(r, WQ_PROMETHEUS, write_to, &w), WQ_OK);
+		CHILD_IS(strstr(w.text, "workqueue_depth{name=\"own\"} 0") != NULL, true);
+		CHILD_IS(strstr(w.text, "parents") == NULL, true);
+		CHILD_IS(wq_free(own), 0);
+		_exit(0);
+	}
+	end_is(pid, 0);
+	IS(wq_free(q), 0);
+	IS(wq_registry_free(r), WQ_OK);
 }
 
 /* ---- the child's own ------------------------------------------------------ */
@@ -463,6 +577,25 @@ static void handlers_may_fork(void **state)
 	}
 }
 
+/* The thread that watches handlers takes a lock of each worker's, and may hold it just then. */
+static void children_of_watched_handlers_are_stopped_too(void **state)
+{
+	struct from_inside f = {.comes_back = true};
+	wq_pool_options o = {.workers = 1, .handler = fork_in_handler, .ctx = &f, .slow_ns = 1};
+
+	(void)state;
+	IS(wq_new(&f.q, NULL), WQ_OK);
+	IS(wq_pool_start(&f.pool, f.q, &o), WQ_OK);
+	for (int i = 0; i < 300; i++) {
+		f.status = -1;
+		IS(wq_add_str(f.q, "key"), WQ_QUEUED);
+		IS(wq_wait_idle_for(f.q, 60 * WQ_SECOND), WQ_OK);
+		ended_by(f.status, SIGABRT);
+	}
+	IS(wq_pool_free(f.pool), WQ_OK);
+	IS(wq_free(f.q), 0);
+}
+
 static void fork_by_timer(void *ctx, const wq_timer_event *event)
 {
 	pid_t pid = fork();
@@ -529,6 +662,33 @@ static void pieces_may_fork(void **state)
 		ended_by(f.status, SIGABRT);
 }
 
+static bool makes_one;
+
+/* The program's own hook, which it has set up before it has used the library. */
+static void after_fork(void)
+{
+	wq_queue *q;
+
+	if (!makes_one)
+		return;
+	alarm(PATIENCE_S);
+	CHILD_IS(wq_new(&q, NULL), WQ_OK);
+	CHILD_IS(wq_free(q), 0);
+}
+
+static void hooks_of_fork_may_make_queues(void **state)
+{
+	pid_t pid;
+
+	(void)state;
+	makes_one = true;
+	pid = begin();
+	if (pid == 0)
+		_exit(0);
+	makes_one = false;
+	end_is(pid, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -537,11 +697,17 @@ int main(void)
 	    cmocka_unit_test(a_child_starts_no_pool_on_it),
 	    cmocka_unit_test(the_parents_descriptor_is_left_alone),
 	    cmocka_unit_test(timers_and_delay_queues_say_so_too),
+	    cmocka_unit_test(a_manual_clock_moves_in_the_child),
+	    cmocka_unit_test(a_registry_shows_the_childs_own_queues),
 	    cmocka_unit_test(what_the_child_makes_works),
 	    cmocka_unit_test(handlers_may_fork),
+	    cmocka_unit_test(children_of_watched_handlers_are_stopped_too),
 	    cmocka_unit_test(callbacks_of_timers_may_fork),
 	    cmocka_unit_test(pieces_may_fork),
+	    cmocka_unit_test(hooks_of_fork_may_make_queues),
 	};
 
+	if (pthread_atfork(NULL, NULL, after_fork) != 0)
+		return 1;
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

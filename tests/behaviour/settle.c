@@ -359,9 +359,7 @@ static void R9_again_in_a_shutdown(void **state)
 			IS((int64_t)r.delayed, !queued);
 			IS((int64_t)r.retries, 0);
 			IS((int64_t)r.queued, queued);
-			IS(state_of(f.q, "a"), queued                 ? Q
-			                       : how == WQ_DRAIN_WAIT ? W
-			                                              : WQ_STATE_LEFT);
+			IS(state_of(f.q, "a"), queued ? Q : kept ? W : WQ_STATE_LEFT);
 			fixture_close(&f, 1);
 		}
 	}

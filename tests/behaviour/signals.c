@@ -186,6 +186,34 @@ static void catch (int sig)
 	caught[sig]++;
 }
 
+/* What the caller blocks and is pending stays so, though the pool's threads do not block it. */
+static void a_resize_delivers_nothing_to_its_caller(void **state)
+{
+	struct sigaction on = {.sa_handler = catch}, was;
+	wq_pool_options o = {.workers = 1, .handler = spawn_one};
+	sigset_t usr2, before;
+	wq_queue *q;
+	wq_pool *p;
+
+	(void)state;
+	caught[SIGUSR2] = 0;
+	sigaction(SIGUSR2, &on, &was);
+	IS(wq_new(&q, NULL), WQ_OK);
+	IS(wq_pool_start(&p, q, &o), WQ_OK);
+	sigemptyset(&usr2);
+	sigaddset(&usr2, SIGUSR2);
+	pthread_sigmask(SIG_BLOCK, &usr2, &before);
+	pthread_kill(pthread_self(), SIGUSR2);
+	IS(wq_pool_resize(p, 3), WQ_OK);
+	assert_int_equal(caught[SIGUSR2], 0);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	assert_int_equal(caught[SIGUSR2], 1);
+	caught[SIGUSR2] = 0;
+	IS(wq_pool_free(p), WQ_OK);
+	IS(wq_free(q), 0);
+	sigaction(SIGUSR2, &was, NULL);
+}
+
 static wq_verdict take_a_signal(void *ctx, const wq_item *it)
 {
 	(void)ctx;
@@ -320,6 +348,7 @@ int main(void)
 	    cmocka_unit_test(block_signals_blocks_all_but_faults),
 	    cmocka_unit_test(what_block_signals_may_be),
 	    cmocka_unit_test(workers_that_come_later_block_the_same),
+	    cmocka_unit_test(a_resize_delivers_nothing_to_its_caller),
 	    cmocka_unit_test(a_worker_takes_signals),
 	    cmocka_unit_test(a_pieces_child_is_like_the_programs),
 	    cmocka_unit_test(a_timers_child_is_like_the_programs),

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 #include <wq/http.h>
 
@@ -206,6 +207,45 @@ static void test_no_descriptors(void **state)
 	IS(wq_http_stop(h), WQ_OK);
 }
 
+/* Whether the server answers: it does so also to what is no request. */
+static bool answers(int port)
+{
+	static const char request[] = "GET /healthz HTTP/1.0\r\n\r\n";
+	struct sockaddr_in to = {.sin_family = AF_INET,
+	                         .sin_port = htons((uint16_t)port),
+	                         .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	struct timeval patience = {.tv_sec = 5};
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	char byte;
+	bool did;
+
+	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+	did = connect(fd, (const struct sockaddr *)&to, sizeof to) == 0 &&
+	      write(fd, request, sizeof request - 1) > 0 && read(fd, &byte, 1) == 1;
+	close(fd);
+	return did;
+}
+
+/* The child of a fork that stops what its parent has started does not stop it for the parent. */
+static void test_stopped_by_a_child(void **state)
+{
+	wq_http *h;
+	int status = -1;
+	pid_t pid;
+
+	IS(wq_http_start(&h, &(wq_http_options){.registry = *state}), WQ_OK);
+	assert_true(answers(wq_http_port(h)));
+	pid = fork();
+	if (pid == 0) {
+		alarm(20);
+		_exit(wq_http_stop(h) == WQ_OK ? 0 : 1);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	assert_true(answers(wq_http_port(h)));
+	IS(wq_http_stop(h), WQ_OK);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -215,6 +255,7 @@ int main(void)
 	    cmocka_unit_test_setup_teardown(test_taken, setup, teardown),
 	    cmocka_unit_test_setup_teardown(test_not_ours, setup, teardown),
 	    cmocka_unit_test_setup_teardown(test_start_and_stop, setup, teardown),
+	    cmocka_unit_test_setup_teardown(test_stopped_by_a_child, setup, teardown),
 	    cmocka_unit_test_setup_teardown(test_no_descriptors, setup, teardown),
 	};
 

@@ -324,7 +324,7 @@ int model_reschedule(struct model *m, int key, int64_t due_ns)
 
 	if (copy->due_ns == 0)
 		return WQ_ENOTFOUND;
-	if (model_over(m) || model_cut(m))
+	if (model_over(m))
 		return WQ_ESHUTDOWN;
 	copy->latest_ns = 0;
 	if (due_ns != copy->due_ns)
@@ -467,7 +467,7 @@ unsigned model_state(const struct model *m, int key)
 	unsigned state = k->state & ~(unsigned)WQ_STATE_WAITING;
 
 	if (k->own.due_ns > 0 || k->reminder.due_ns > 0)
-		state |= model_cut(m) ? WQ_STATE_LEFT : WQ_STATE_WAITING;
+		state |= model_over(m) ? WQ_STATE_LEFT : WQ_STATE_WAITING;
 	if (k->own.retry || k->reminder.retry)
 		state |= WQ_STATE_RETRYING;
 	return state;

@@ -90,8 +90,8 @@ static bool same_picture(struct tape *t, struct side *s)
 	SAME("look: queued", p.queued, s->m.nqueued);
 	SAME("look: running", p.running, s->m.nrunning);
 	SAME("look: dirty", p.dirty, s->m.ndirty);
-	SAME("look: waiting", p.waiting, model_cut(&s->m) ? 0 : s->m.nwaiting);
-	SAME("look: left", p.left, model_cut(&s->m) ? s->m.nwaiting : 0);
+	SAME("look: waiting", p.waiting, model_over(&s->m) ? 0 : s->m.nwaiting);
+	SAME("look: left", p.left, model_over(&s->m) ? s->m.nwaiting : 0);
 	SAME("look: dead", p.dead, s->m.ndead);
 	SAME("look: dropped", p.dropped, s->m.ndropped);
 	if (s->m.order == MODEL_FIFO && s->m.nqueued > 0)
