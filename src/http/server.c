@@ -415,7 +415,7 @@ static int prepare(wq_http *h, const wq_http_options *o)
 	return rc == WQ_EIO ? fail(rc, "no event descriptor: %s", strerror(errno)) : rc;
 }
 
-int wq_http_start(wq_http **out, const wq_http_options *options)
+static int start(wq_http **out, const wq_http_options *options)
 {
 	wq_http *h;
 	int rc;
@@ -443,6 +443,17 @@ int wq_http_start(wq_http **out, const wq_http_options *options)
 	return WQ_OK;
 }
 
+/* No call is a cancellation point, but much of what this one calls is. */
+int wq_http_start(wq_http **out, const wq_http_options *options)
+{
+	int before, rc;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
+	rc = start(out, options);
+	pthread_setcancelstate(before, NULL);
+	return rc;
+}
+
 int wq_http_port(const wq_http *h)
 {
 	return h ? h->port : WQ_EINVAL;
@@ -451,12 +462,15 @@ int wq_http_port(const wq_http *h)
 int wq_http_stop(wq_http *h)
 {
 	uint64_t one = 1;
+	int before;
 
 	if (!h)
 		return WQ_OK;
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
 	while (write(h->stop_fd, &one, sizeof one) < 0 && errno == EINTR)
 		;
 	pthread_join(h->thread, NULL);
 	release(h);
+	pthread_setcancelstate(before, NULL);
 	return WQ_OK;
 }
