@@ -66,8 +66,7 @@ static void pool(wq_queue *q)
 	wq_pool *p;
 
 	IS(wq_pool_start(
-	       &p, q,
-	       &(wq_pool_options){.workers = 3, .handler = fine, .slow_ns = WQ_MILLISECOND}),
+	       &p, q, &(wq_pool_options){.workers = 3, .handler = fine, .slow_ns = WQ_MILLISECOND}),
 	   WQ_OK);
 	IS(wq_pool_resize(p, 1), WQ_OK);
 	IS(wq_pool_stop_for(p, WQ_NEVER), WQ_OK);
