@@ -104,6 +104,9 @@ WQ_API int wq_http_port(const wq_http *h);
 /*
  * Stop a server, close its connections, and free it. NULL is allowed.
  *
+ * fork: in the child of a fork() this closes the child's copy of the listening socket, frees nothing
+ * else, and answers WQ_OK. The parent's server goes on.
+ *
  * Returns WQ_OK.
  *
  * Blocks: until its threads have ended; a walk is cut short.

@@ -49,6 +49,7 @@ struct wq_http {
 	int listen_fd;               /* I */
 	int epoll_fd;                /* I; the daemon's */
 	int port;                    /* I */
+	pid_t pid;                   /* I; whose threads serve */
 	/* Of the thread alone. */
 	struct wq__visitors visitors;
 	struct wq__pictures pictures;
@@ -430,6 +431,7 @@ static int start(wq_http **out, const wq_http_options *options)
 	h->registry = options->registry;
 	(void)wq_registry_hold(h->registry);
 	h->listen_fd = h->stop_fd = -1;
+	h->pid = getpid();
 	rc = prepare(h, options);
 	if (rc == WQ_OK)
 		rc = wq__http_thread(&h->thread, serve, h, "wq-http");
@@ -459,18 +461,40 @@ int wq_http_port(const wq_http *h)
 	return h ? h->port : WQ_EINVAL;
 }
 
-int wq_http_stop(wq_http *h)
+/*
+ * The child of a fork. Its threads are not here, and its eventfd and its epoll set are the parent's,
+ * too: whatever is done to them is done to the parent's server.
+ */
+static void abandon(wq_http *h)
+{
+	if (h->stop_fd >= 0)
+		close(h->stop_fd);
+	if (h->listen_fd >= 0)
+		close(h->listen_fd);
+	h->stop_fd = h->listen_fd = -1;
+}
+
+static void end(wq_http *h)
 {
 	uint64_t one = 1;
+
+	while (write(h->stop_fd, &one, sizeof one) < 0 && errno == EINTR)
+		;
+	pthread_join(h->thread, NULL);
+	release(h);
+}
+
+int wq_http_stop(wq_http *h)
+{
 	int before;
 
 	if (!h)
 		return WQ_OK;
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
-	while (write(h->stop_fd, &one, sizeof one) < 0 && errno == EINTR)
-		;
-	pthread_join(h->thread, NULL);
-	release(h);
+	if (h->pid == getpid())
+		end(h);
+	else
+		abandon(h);
 	pthread_setcancelstate(before, NULL);
 	return WQ_OK;
 }
