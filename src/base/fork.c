@@ -5,27 +5,31 @@
 #include <stddef.h>
 #include <stdlib.h>
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct wq__fork_link *first; /* L */
+struct wq__fork_list {
+	pthread_mutex_t lock;
+	struct wq__fork_link *first; /* L */
+};
+
+static struct wq__fork_list list = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static void before(void)
 {
-	pthread_mutex_lock(&lock);
+	pthread_mutex_lock(&list.lock);
 }
 
 static void in_parent(void)
 {
-	pthread_mutex_unlock(&lock);
+	pthread_mutex_unlock(&list.lock);
 }
 
 static void in_child(void)
 {
-	struct wq__fork_link *link = first;
+	struct wq__fork_link *link = list.first;
 
-	first = NULL;
+	list.first = NULL;
 	for (; link; link = link->next)
 		link->forked(link);
-	pthread_mutex_unlock(&lock);
+	pthread_mutex_unlock(&list.lock);
 }
 
 /* Without memory for it forks are not noticed, as if there was no such list. */
@@ -61,25 +65,28 @@ void wq__fork_join(struct wq__fork_link *link, void (*forked)(struct wq__fork_li
 {
 	watch_once(); /* a constructor of somebody else's may be earlier */
 	link->forked = forked;
+	link->list = &list;
 	link->prev = NULL;
-	pthread_mutex_lock(&lock);
-	link->next = first;
-	if (first)
-		first->prev = link;
-	first = link;
-	pthread_mutex_unlock(&lock);
+	pthread_mutex_lock(&list.lock);
+	link->next = list.first;
+	if (list.first)
+		list.first->prev = link;
+	list.first = link;
+	pthread_mutex_unlock(&list.lock);
 }
 
 void wq__fork_leave(struct wq__fork_link *link)
 {
-	pthread_mutex_lock(&lock);
+	struct wq__fork_list *in = link->list;
+
+	pthread_mutex_lock(&in->lock);
 	if (link->prev)
 		link->prev->next = link->next;
 	else
-		first = link->next;
+		in->first = link->next;
 	if (link->next)
 		link->next->prev = link->prev;
-	pthread_mutex_unlock(&lock);
+	pthread_mutex_unlock(&in->lock);
 }
 #endif
 

@@ -5,8 +5,12 @@
 #ifndef WQ_BASE_FORK_H
 #define WQ_BASE_FORK_H
 
+struct wq__fork_list;
+
 struct wq__fork_link {
 	struct wq__fork_link *next, *prev;
+	/* Two copies of the library in one process have a list each: who frees it may be the other. */
+	struct wq__fork_list *list;
 	/*
 	 * In the child, in which the calling thread is the only one. Others may have been anywhere when
 	 * it came to be: no lock may be taken, and nothing read that one guards.

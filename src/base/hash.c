@@ -1,14 +1,11 @@
 /* Secrets for the hash, and keys longer than one block. */
-#define _GNU_SOURCE
 #include "base/hash.h"
-
-#include <sys/random.h>
 
 #include "base/random.h"
 
 void wq__hash_init(wq__hash_key *k, uint64_t seed)
 {
-	if (seed == 0 && getrandom(k, sizeof *k, GRND_NONBLOCK) != (ssize_t)sizeof *k)
+	if (seed == 0 && !wq__random_bytes(k, sizeof *k))
 		seed = wq__random_seed(0);
 	if (seed != 0) {
 		for (size_t i = 0; i < sizeof k->word / sizeof k->word[0]; i++)

@@ -2,6 +2,8 @@
 #ifndef WQ_BASE_RANDOM_H
 #define WQ_BASE_RANDOM_H
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 static inline uint64_t wq__random_next(uint64_t *state)
@@ -12,6 +14,9 @@ static inline uint64_t wq__random_next(uint64_t *state)
 	z = (z ^ (z >> 27)) * UINT64_C(0x94D049BB133111EB);
 	return z ^ (z >> 31);
 }
+
+/* Random bytes of the kernel's. False: it has none yet, early at boot. */
+bool wq__random_bytes(void *bytes, size_t n);
 
 /* The seed itself, or for 0 one that the kernel draws. */
 uint64_t wq__random_seed(uint64_t seed);

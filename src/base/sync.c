@@ -24,6 +24,7 @@
 #include <unistd.h>
 
 #include "base/tools.h"
+#include "base/uncancelled.h"
 
 enum {
 	BACKOFF_NS = 800,
@@ -647,7 +648,10 @@ no_attr:
 
 void wq__thread_join(wq__thread *t)
 {
+	int before = wq__uncancelled_begin();
+
 	pthread_join(t->id, NULL);
+	wq__uncancelled_end(before);
 }
 
 bool wq__thread_is_me(const wq__thread *t)

@@ -122,12 +122,21 @@ static bool take_half(struct lane *mine, struct lane *from, uint64_t range)
 	return taken;
 }
 
-/* From the fullest lane; false: all are empty, and nobody is about to fill one. */
+static bool is_stopped(struct loop *p)
+{
+	return atomic_load_explicit(&p->stopped, memory_order_relaxed) ||
+	       (p->stop && __atomic_load_n(p->stop, __ATOMIC_RELAXED));
+}
+
+/*
+ * From the fullest lane; false: all are empty, and nobody is about to fill one; or the loop is
+ * stopped. In the child of a fork who was about to do that is not there, and never will.
+ */
 static bool steal(struct lane *mine)
 {
 	struct loop *p = mine->loop;
 
-	for (;;) {
+	while (!is_stopped(p)) {
 		uint64_t range, ended = atomic_load(&p->ended), begun = atomic_load(&p->begun);
 		struct lane *from = fullest(p, &range);
 
@@ -137,12 +146,7 @@ static bool steal(struct lane *mine)
 			return false;
 		WQ__PAUSE();
 	}
-}
-
-static bool is_stopped(struct loop *p)
-{
-	return atomic_load_explicit(&p->stopped, memory_order_relaxed) ||
-	       (p->stop && __atomic_load_n(p->stop, __ATOMIC_RELAXED));
+	return false;
 }
 
 /* False: the loop is stopped. */

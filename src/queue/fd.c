@@ -13,17 +13,21 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/uncancelled.h"
 #include "queue/memory.h"
 #include "time/clock.h"
 
 void(wq__fd_signal)(struct wq__memory *m)
 {
 	uint64_t one = 1;
+	int before;
 
 	if (m->fd_readable || WQ__BUG(FD_NOT_SIGNALLED))
 		return;
+	before = wq__uncancelled_begin();
 	/* Never full: it is read before it is written again. */
 	m->fd_readable = write(m->fd_event, &one, sizeof one) == (ssize_t)sizeof one;
+	wq__uncancelled_end(before);
 }
 
 /* The next due time has changed. Setting the timer also clears it. */
@@ -51,19 +55,27 @@ void(wq__fd_due)(struct wq__memory *m)
 void wq__fd_clear(struct wq__memory *m)
 {
 	uint64_t count;
+	int before;
 
-	if (m->fd_readable && read(m->fd_event, &count, sizeof count) == (ssize_t)sizeof count)
+	if (!m->fd_readable)
+		return;
+	before = wq__uncancelled_begin();
+	if (read(m->fd_event, &count, sizeof count) == (ssize_t)sizeof count)
 		m->fd_readable = false;
+	wq__uncancelled_end(before);
 }
 
 static void close_all(int poll, int event, int timer)
 {
+	int before = wq__uncancelled_begin();
+
 	if (poll >= 0)
 		close(poll);
 	if (event >= 0)
 		close(event);
 	if (timer >= 0)
 		close(timer);
+	wq__uncancelled_end(before);
 }
 
 static int open_all(struct wq__memory *m)

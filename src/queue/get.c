@@ -301,13 +301,13 @@ static wq__apart int done_special(struct wq__memory *m, const wq_item *item, str
 {
 	int rc;
 
-	if (well && wq__bears(m, e))
-		wq__forget_failures(m, e);
 	if (m->flags & WQ__TIMED && (m->flags & WQ__WATCHED || e->bits & COMES_BACK)) {
 		e = catch_up(m, item, &at, &rc);
 		if (!e)
 			return stale(m, rc);
 	}
+	if (well && wq__bears(m, e))
+		wq__forget_failures(m, e);
 	return end_hold(m, item, e, at);
 }
 

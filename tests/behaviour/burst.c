@@ -399,6 +399,77 @@ static void D6_a_stop_amid_a_burst(void **state)
 	}
 }
 
+/* ---- two ends of one hold ---------------------------------------------------- */
+
+/* Who ends the same hold as the test; it begins when the first key of the burst enters the line. */
+struct rival {
+	struct fixture f;
+	wq_node *first, **last;
+	wq_item item;
+	struct actor actor;
+	bool awaited;
+};
+
+static int64_t end_too(void *arg)
+{
+	struct rival *r = arg;
+
+	return wq_done(r->f.q, &r->item);
+}
+
+static void push_beside(void *ctx, wq_node *n, enum wq_where where)
+{
+	struct rival *r = ctx;
+
+	(void)where;
+	n->link[0] = NULL;
+	*r->last = n;
+	r->last = (wq_node **)&n->link[0];
+	if (!r->awaited)
+		return;
+	/* The lock is held here: it waits for that, and is the next to have it. */
+	r->awaited = false;
+	actor_start(&r->actor, end_too, r);
+	actor_blocks(&r->actor);
+}
+
+static wq_node *pop_first(void *ctx)
+{
+	struct rival *r = ctx;
+	wq_node *n = r->first;
+
+	r->first = n->link[0];
+	if (!r->first)
+		r->last = &r->first;
+	return n;
+}
+
+/* [WHOLE] of a settle that lets go of the lock, and finds its item stale afterwards. */
+static void a_settle_that_comes_too_late_forgets_nothing(void **state)
+{
+	struct rival r = {.awaited = false};
+	wq_order order = {.push = push_beside, .pop = pop_first, .ctx = &r};
+	wq_options o = {.order = &order};
+	int mine;
+
+	(void)state;
+	r.last = &r.first;
+	fixture_open(&r.f, &o);
+	IS(wq_add_str(r.f.q, "k"), WQ_QUEUED);
+	IS(wq_set_failures(r.f.q, "k", 1, 3), WQ_OK);
+	get_is(r.f.q, &r.item, "k");
+	IS(wq_add_str(r.f.q, "k"), WQ_MARKED);
+	/* The test moves 1,000, the rival as many, the test the rest; then it is the rival's turn. */
+	for (uint32_t i = 0; i < 2500; i++)
+		IS(wq_add_at(r.f.q, &i, sizeof i, START_NS + 1), WQ_DELAYED);
+	IS(wq_manual_clock_advance(r.f.mc, 1), WQ_OK);
+	r.awaited = true;
+	mine = wq_settle(r.f.q, &r.item, WQ_DONE);
+	IS(actor_join(&r.actor), mine == WQ_ESTALE ? WQ_QUEUED : WQ_ESTALE);
+	IS(wq_failures(r.f.q, "k", 1), mine == WQ_ESTALE ? 3 : 0);
+	fixture_close(&r.f, 2501);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -415,6 +486,7 @@ int main(void)
 	    cmocka_unit_test(D4_a_due_reminder_amid_a_burst_makes_room),
 	    cmocka_unit_test(Q10_an_order_knows_a_whole_burst),
 	    cmocka_unit_test(D6_a_stop_amid_a_burst),
+	    cmocka_unit_test(a_settle_that_comes_too_late_forgets_nothing),
 	};
 
 	return cmocka_run_group_tests_name("burst", tests, NULL, NULL);
