@@ -20,7 +20,7 @@
  *   wq_done        end the hold as finished, for programs that never retry
  *   wq_len         how many keys are queued
  *   wq_shutdown    refuse adds, let workers finish
- *   wq_drain_for   the same, and wait until they have finished
+ *   wq_drain_for   the same, wait until they have finished, and report unfinished keys
  *   wq_free        free the queue
  *
  * The other calls are in headers of their own, which this one includes:

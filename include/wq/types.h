@@ -248,9 +248,10 @@ enum wq_drain_mode {
 /* Options of the drain calls. All zero: mode LEAVE, no callback. */
 typedef struct wq_drain_options {
 	/*
-	 * Called for every unfinished key when the drain is over. The state says why the key is
-	 * unfinished: QUEUED, RUNNING, WAITING or LEFT (a delayed add), or one of the last two
-	 * with RETRYING (a failed key). NULL: no callback, the report counts the keys.
+	 * Called for every unfinished key when the drain is over; the name is short for "left
+	 * unfinished". The state says why: QUEUED, RUNNING, WAITING or LEFT (a delayed add), or
+	 * one of the last two with RETRYING (a failed key). NULL: no callback, the report counts
+	 * the keys.
 	 */
 	wq_walk_fn left;
 	void *ctx;
