@@ -104,8 +104,8 @@ static const struct {
      "      --leftover=FILE       write unfinished keys, with their due times and failures\n"
      "  QUIT: kill them now; USR1, USR2: add, remove a worker\n"
      "\n"
-     "Exit status: 0; 123 a key is dead; 75 stopped with keys left over; 126, 127 the command\n"
-     "cannot be executed, does not exist; 2 usage; 1 any other error.\n"
+     "Exit status: 0; 123 a key is dead; 75 stopped with unfinished keys; 126, 127 the\n"
+     "command cannot be executed, does not exist; 2 usage; 1 any other error.\n"
      "\n"
      "  inotifywait -mr -e close_write --format '%w%f' in/ | wq run -j4 --debounce 100ms -- "
      "./convert {}\n"},
@@ -165,7 +165,7 @@ static const struct {
     {"stop",
      "usage: wq stop [--socket=PATH] [--no-wait]\n\n"
      "Stops a run as SIGTERM does: running commands finish. Exit status 0, even if keys are\n"
-     "left over.\n"
+     "unfinished.\n"
      "  --no-wait   do not wait for the end of the run\n" AT},
     {"help", "usage: wq help [COMMAND]\n"},
 };

@@ -39,7 +39,7 @@ int main(int argc, char **argv)
 {
 	occupy();
 	if (argc < 2)
-		return usage(NULL, "which command? run, add, status, top, ls ...");
+		return usage(NULL, "no command is given: run, add, status, top, ls ...");
 	if (strcmp(argv[1], "--version") == 0) {
 		printf("wq %s\n", wq_version_string());
 		return fflush(stdout) == 0 ? EXIT_OK : EXIT_TROUBLE;

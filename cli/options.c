@@ -431,8 +431,8 @@ static int check_socket(struct options *o)
 static int check(struct options *o, int ncommand)
 {
 	if (ncommand == 0)
-		return usage(
-		    "run", "which command? It stands behind the options: wq run -j4 -- COMMAND {}");
+		return usage("run", "no command is given: it comes after the options, as in "
+		                    "wq run -j4 -- COMMAND {}");
 	if (o->command[0][0] == '\0')
 		return usage("run", "the command is empty");
 	if (o->backoff_ns == 0)

@@ -240,12 +240,12 @@ static void tell_left(const struct run *r)
 	if (r->left == 0 || r->opt->quiet)
 		return;
 	if (!file)
-		say("stopped with %" PRIu64 " %s left%s", r->left, keys,
+		say("stopped with %" PRIu64 " %s unfinished%s", r->left, keys,
 		    r->opt->dry_run ? "" : " (--leftover FILE would keep them)");
 	else if (r->saved == r->left)
-		say("stopped with %" PRIu64 " %s left: %s", r->left, keys, file);
+		say("stopped with %" PRIu64 " %s unfinished: %s", r->left, keys, file);
 	else
-		say("stopped with %" PRIu64 " %s left: %" PRIu64 " in %s, %" PRIu64
+		say("stopped with %" PRIu64 " %s unfinished: %" PRIu64 " in %s, %" PRIu64
 		    " printed above",
 		    r->left, keys, r->saved, file, r->left - r->saved);
 }

@@ -1,7 +1,8 @@
 /*
  * A crawler that is polite: pages in any order, but to each host no more than one request a second.
  * The limiter knows hosts as the parts of keys before the first slash; a page that fails waits for
- * its host like all others, and longer each time.
+ * its host like all others. A longer backoff beside the bucket would let several pages of a host
+ * come due at one moment: see [RATE] in wq/limiter.h.
  *
  *     polite [<seconds between two requests to a host>]
  */
@@ -29,18 +30,15 @@ int main(int argc, char **argv)
 	static const char *const pages[] = {"a.org/1", "a.org/2",     "a.org/3",
 	                                    "b.org/1", "b.org/flaky", "c.org"};
 	double seconds = argc > 1 ? atof(argv[1]) : 1;
-	wq_limiter *limits[] = {
-	    wq_limiter_bucket_per_part(1 / seconds, 1, '/', 1),
-	    wq_limiter_exponential(WQ_MILLISECOND, WQ_MINUTE),
-	};
+	wq_limiter *polite = wq_limiter_bucket_per_part(1 / seconds, 1, '/', 1);
 	wq_drain_options all = {.mode = WQ_DRAIN_WAIT};
 	wq_pool *p;
 	wq_queue *q;
 	int rc;
 
 	pause_ns = (int64_t)(seconds * WQ_SECOND);
-	/* Both limiters belong to the queue, and their errors come out here. */
-	if (wq_new(&q, &(wq_options){.limiter = wq_limiter_max_of(limits, 2)}) < 0)
+	/* The limiter belongs to the queue, and its errors come out here. */
+	if (wq_new(&q, &(wq_options){.limiter = polite}) < 0)
 		return 1;
 	start_ns = wq_now(q);
 	for (size_t i = 0; i < sizeof pages / sizeof pages[0]; i++)

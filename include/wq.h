@@ -5,7 +5,8 @@
  * merges with it. An add of a key that a worker holds queues it once more when the hold ends.
  *
  *     wq_queue *q;
- *     if (wq_new(&q, NULL) < 0) ...
+ *     if (wq_new(&q, NULL) < 0)
+ *         return 1;
  *
  *     wq_add_str(q, "default/pod-17");                // any thread
  *
@@ -15,7 +16,8 @@
  *         wq_done(q, &it);
  *     }                                               // shut down and empty
  *
- *     wq_drain_for(q, 10 * WQ_SECOND, NULL, NULL);    // refuse adds, wait for the workers
+ *     if (wq_drain_for(q, 10 * WQ_SECOND, NULL, NULL) != WQ_OK)    // refuses adds, waits
+ *         fprintf(stderr, "some keys are unfinished\n");
  *     ...                                             // join the workers
  *     wq_free(q);
  *

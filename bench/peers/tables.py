@@ -372,12 +372,12 @@ def readme_table(data):
             unit = told["unit"]
             figures = [format_value(told["wq"], unit), format_value(told["peers"][JUDGE], unit)]
             table.append([BY_NAME[name].means, *figures, format_ratio(told["ratio"][JUDGE])])
-    versions = [line for line in data["versions"] if line.split(" ")[0] in ("wq", JUDGE)]
-    known = [told["met"] for told in data["rows"] if told.get("met") is not None]
+    versions = [line.split(" (")[0] for line in data["versions"] if line.split(" ")[0] in ("wq", JUDGE)]
+    cpu = data["machine"].split(", Linux")[0]
     return (
         markdown(table, 3)
-        + f"\n{data['machine']}; {data['date']}; {', '.join(versions)}; best of {data['rounds']} rounds of `scripts/bench-peers`. "
-        + f"[All {len(data['rows'])} rows and {len(peers_of(data['rows']))} peers](docs/bench/README.md), with those where a peer is ahead; {sum(known)} of {len(known)} goals are met.\n"
+        + f"\n{cpu}; {data['date']}; {', '.join(versions)}.\n"
+        + f"[All {len(data['rows'])} rows and {len(peers_of(data['rows']))} peers](docs/bench/README.md), with those where a peer is ahead.\n"
     )
 
 

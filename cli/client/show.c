@@ -46,7 +46,7 @@ static const struct {
     FIELD(dead, NULL, COUNT),
     FIELD(dead_kept, NULL, COUNT),
     FIELD(cancelled, NULL, COUNT),
-    FIELD(there, NULL, COUNT),
+    FIELD(unfinished, NULL, COUNT),
     FIELD(attempts, NULL, COUNT),
     FIELD(failed, NULL, COUNT),
     FIELD(connections, NULL, COUNT),
@@ -142,7 +142,7 @@ static void read_entry(struct entry *e, const char *at, size_t n)
 	e->ns = strtoll(next(&at, end, &len), NULL, 10);
 	e->failures = strtoull(next(&at, end, &len), NULL, 10);
 	next(&at, end, &len);
-	e->again = len > 0;
+	e->dirty = len > 0;
 	at = next(&at, end, &e->len);
 	e->key = grow(NULL, e->len + 1);
 	memcpy(e->key, at, e->len + 1);
@@ -267,9 +267,9 @@ void show_state(struct text *t, const struct state *s)
 	}
 	text_print(t,
 	           "\n%" PRIu64 " given = %" PRIu64 " merged + %" PRIu64 " refused + %" PRIu64
-	           " done + %" PRIu64 " dead + %" PRIu64 " cancelled + %" PRIu64 " there\n",
-	           s->given, s->merged, s->refused, s->done, s->dead, s->cancelled, s->there);
-	text_print(t, "%" PRIu64 " attempts, %" PRIu64 " failed; %.*f/s of late\n", s->attempts,
+	           " done + %" PRIu64 " dead + %" PRIu64 " cancelled + %" PRIu64 " unfinished\n",
+	           s->given, s->merged, s->refused, s->done, s->dead, s->cancelled, s->unfinished);
+	text_print(t, "%" PRIu64 " attempts, %" PRIu64 " failed; %.*f/s recently\n", s->attempts,
 	           s->failed, s->per_second < 10 ? 1 : 0, s->per_second);
 	if (s->dead_kept > 0)
 		text_print(t, "%" PRIu64 " dead %s kept: wq ls --state=dead, wq retry, wq forget\n",
@@ -285,8 +285,8 @@ void show_entry_json(struct text *t, const struct entry *e)
 	text_print(t, ",\"state\":\"%s\",\"%s\":", e->state,
 	           strcmp(e->state, "waiting") == 0 ? "due_s" : "since_s");
 	seconds(t, e->ns);
-	text_print(t, ",\"failures\":%" PRIu64 ",\"again\":%s}\n", e->failures,
-	           e->again ? "true" : "false");
+	text_print(t, ",\"failures\":%" PRIu64 ",\"dirty\":%s}\n", e->failures,
+	           e->dirty ? "true" : "false");
 }
 
 void show_entry(struct text *t, const struct entry *e)
@@ -296,7 +296,7 @@ void show_entry(struct text *t, const struct entry *e)
 	text_str(&span, strcmp(e->state, "waiting") == 0 ? "in " : "");
 	text_span(&span, e->ns);
 	text_print(t, "%-8s %8.*s %3" PRIu64 "%c ", e->state, (int)span.n, span.bytes, e->failures,
-	           e->again ? '+' : ' ');
+	           e->dirty ? '+' : ' ');
 	text_visible(t, e->key, e->len, 4 * e->len);
 	text_str(t, "\n");
 	text_release(&span);

@@ -15,7 +15,7 @@ struct state {
 	int64_t uptime_ns, next_due_ns; /* -1: nothing waits */
 	uint64_t pid, workers, burst, max_queue;
 	uint64_t running, queued, waiting;
-	uint64_t given, merged, refused, done, dead, cancelled, there;
+	uint64_t given, merged, refused, done, dead, cancelled, unfinished;
 	uint64_t attempts, failed, connections, waiters, dead_kept;
 };
 
@@ -24,7 +24,7 @@ struct entry {
 	char state[16];
 	int64_t ns;
 	uint64_t failures;
-	bool again;
+	bool dirty;
 	char *key; /* NULL after show_free() */
 	size_t len;
 };

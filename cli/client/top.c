@@ -154,7 +154,7 @@ static void list(struct screen *s, const char *title, const struct entries *e, s
 
 		text_span(&span, x->ns);
 		text_print(&s->line, "%-8s %7.*s %3" PRIu64 "%c ", x->state, (int)span.n,
-		           span.bytes, x->failures, x->again ? '+' : ' ');
+		           span.bytes, x->failures, x->dirty ? '+' : ' ');
 		text_visible(&s->line, x->key, x->len, s->columns * 4);
 		text_release(&span);
 		put_line(s, strcmp(x->state, "dead") == 0 ? "31" : color);

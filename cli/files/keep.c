@@ -350,7 +350,7 @@ static void keep_queue(struct run *r)
 	if (!sorted)
 		drop(&g);
 	if (wq_walk(r->q, sorted ? gather : keep_unsorted, &g) < 0) {
-		say("the keys that are left cannot be listed: out of memory");
+		say("the unfinished keys cannot be listed: out of memory");
 		r->trouble = true;
 	}
 	if (g.n > 0)

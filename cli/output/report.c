@@ -232,7 +232,7 @@ void report_summary(const struct run *r)
 	t.n = 0;
 	text_print(&t,
 	           "%" PRIu64 " to do = %" PRIu64 " done + %" PRIu64 " dead + %" PRIu64
-	           " cancelled + %" PRIu64 " left",
+	           " cancelled + %" PRIu64 " unfinished",
 	           work, c->done, c->dead, c->cancelled, there);
 	if (r->unread > 0)
 		text_print(&t, " (and %" PRIu64 " not read)", r->unread);

@@ -15,7 +15,7 @@ void report_close(struct run *r);
 void report_summary(const struct run *r);
 /* The line of the terminal is another's now; first it is cleared, or it stays as it is. */
 void report_yield(bool cleared);
-/* Attempts that ended, a second, of late. */
+/* Attempts that ended, a second, recently. */
 double report_rate(void);
 
 #endif

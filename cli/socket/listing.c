@@ -68,7 +68,7 @@ void listing_status(struct conn *c)
 	number(&t, "dead", n->dead);
 	number(&t, "dead_kept", r->dead.n);
 	number(&t, "cancelled", n->cancelled);
-	number(&t, "there", run_units(r));
+	number(&t, "unfinished", run_units(r));
 	number(&t, "attempts", n->attempts);
 	number(&t, "failed", n->failed);
 	number(&t, "connections", r->control->n);
@@ -121,7 +121,7 @@ static int show(void *ctx, const wq_key_info *info)
 		return 1;
 	record(w->c, state, ns, info->failures,
 	       info->state & WQ_STATE_RUNNING && info->state & (WQ_STATE_DIRTY | WQ_STATE_WAITING)
-	           ? "again"
+	           ? "dirty"
 	           : "",
 	       info->key, info->len);
 	return 0;
@@ -142,7 +142,7 @@ static void show_running(struct walk *w)
 			if (w->n++ == w->limit)
 				return;
 			record(w->c, "running", r->now_ns - j->began_ns, h->item.attempts - 1,
-			       state > 0 && state & (WQ_STATE_DIRTY | WQ_STATE_WAITING) ? "again"
+			       state > 0 && state & (WQ_STATE_DIRTY | WQ_STATE_WAITING) ? "dirty"
 			                                                                : "",
 			       h->key, h->len);
 		}

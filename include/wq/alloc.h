@@ -5,7 +5,8 @@
  *     static void my_free(void *ctx, void *p, size_t size);
  *
  *     wq_allocator a = {.alloc = my_alloc, .free = my_free, .ctx = &arena};
- *     wq_new(&q, &(wq_options){.allocator = &a});
+ *     if (wq_new(&q, &(wq_options){.allocator = &a}) < 0)
+ *         return 1;
  */
 #ifndef WQ_ALLOC_H
 #define WQ_ALLOC_H

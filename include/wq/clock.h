@@ -5,9 +5,11 @@
  * Tests use a manual clock, which moves only when it is told to:
  *
  *     wq_manual_clock *mc;
- *     wq_manual_clock_new(&mc, 0);
+ *     if (wq_manual_clock_new(&mc, 0) < 0)
+ *         return 1;
  *     wq_clock clock = wq_manual_clock_clock(mc);
- *     wq_new(&q, &(wq_options){.clock = &clock});
+ *     if (wq_new(&q, &(wq_options){.clock = &clock}) < 0)
+ *         return 1;
  *     ...
  *     wq_manual_clock_advance(mc, 5 * WQ_SECOND);   // wakes threads that wait for that time
  *     ...
@@ -87,21 +89,22 @@ typedef struct wq_manual_clock wq_manual_clock;
  *
  * Errors: WQ_EINVAL if out is NULL or start_ns < 0; WQ_ENOMEM.
  */
-WQ_API int wq_manual_clock_new(wq_manual_clock **out, int64_t start_ns);
+WQ_API WQ_MUST_CHECK int wq_manual_clock_new(wq_manual_clock **out, int64_t start_ns);
 
 /*
  * Free a manual clock. NULL is allowed.
  *
  * Returns WQ_OK.
  *
- * Errors: WQ_EBUSY while a queue uses it; nothing has changed.
+ * Errors: WQ_EBUSY while a queue, a pool or a timer uses it; nothing has changed.
  */
 WQ_API int wq_manual_clock_free(wq_manual_clock *mc);
 
 /*
  * Get the clock for wq_options.clock.
  *
- * Returns the clock; it is valid as long as the manual clock is.
+ * Returns the clock; it is valid as long as the manual clock is. For NULL the clock is all zero,
+ * and wq_new() refuses it: "the clock has no function now".
  */
 WQ_API wq_clock wq_manual_clock_clock(wq_manual_clock *mc);
 

@@ -2,6 +2,8 @@
  * Delayed adds with a policy, another due time for a waiting key, and cancel.
  *
  *     // debounce: run 100 ms after the last event, at the latest 2 s after the first
+ *     if (wq_new(&q, &(wq_options){.within = 1}) < 0)      // within_ns needs it
+ *         return 1;
  *     wq_add_options o = {.after_ns = 100 * WQ_MILLISECOND,
  *                         .policy = WQ_REPLACE,
  *                         .within_ns = 2 * WQ_SECOND};
@@ -40,7 +42,7 @@ extern "C" {
  *
  * Errors: those of wq_add(); WQ_EINVAL also if more than one of after_ns, at_ns and limited is
  * given, at_ns < 0, the policy is unknown, a reserved word is not zero, or within_ns is < 0, or is
- * > 0 where it is not allowed.
+ * > 0 where it is not allowed: without wq_options.within = 1, with WQ_REMIND or with limited.
  *
  * Blocks: no. Allocates: yes.
  */

@@ -2,6 +2,9 @@
  * A delay queue: values that can be taken once their time has come, the earliest first; equal
  * times keep the order of the offers.
  *
+ *     wq_delayqueue *dq;
+ *     if (wq_delayqueue_new(&dq, NULL) < 0)
+ *         return 1;
  *     wq_delayqueue_offer(dq, job, wq_delayqueue_now(dq) + 5 * WQ_SECOND);
  *     ...
  *     while (wq_delayqueue_take(dq, &job) == WQ_OK)     // any number of threads
@@ -45,7 +48,8 @@ typedef struct wq_delayqueue_options {
  *
  * Errors: WQ_EINVAL, WQ_ENOMEM, or what the clock's watch answered.
  */
-WQ_API int wq_delayqueue_new(wq_delayqueue **out, const wq_delayqueue_options *options);
+WQ_API WQ_MUST_CHECK int wq_delayqueue_new(wq_delayqueue **out,
+                                           const wq_delayqueue_options *options);
 
 /*
  * Free a delay queue. NULL is allowed.

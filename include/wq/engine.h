@@ -2,7 +2,8 @@
  * The interface between the public calls and an engine, which stores the keys of a queue. The
  * memory engine is built in; another engine is linked to the program:
  *
- *     wq_new(&q, &(wq_options){.engine = &my_engine, .engine_options = &mine});
+ *     if (wq_new(&q, &(wq_options){.engine = &my_engine, .engine_options = &mine}) < 0)
+ *         return 1;
  *
  * Programs that only use queues need nothing from this header.
  *

@@ -3,8 +3,10 @@
  *
  *     struct pollfd p = {.fd = wq_fd(q), .events = POLLIN};
  *
- *     while (poll(&p, 1, -1) > 0)
- *         while (wq_try_get(q, &it) == WQ_OK)
+ *     int rc = WQ_EAGAIN;
+ *
+ *     while (rc == WQ_EAGAIN && poll(&p, 1, -1) > 0)       // until WQ_ESHUTDOWN
+ *         while ((rc = wq_try_get(q, &it)) == WQ_OK)
  *             wq_settle(q, &it, work(&it));
  *
  * wq/queue.h includes this header; threads, states and times are described there.
@@ -24,7 +26,12 @@ extern "C" {
  *
  * The first call makes the descriptor; later calls return the same one. It is close-on-exec. It
  * stays readable until a get without waiting (wq_try_get()) finds no key, so it may be readable
- * although another thread took the key. Do not read from it.
+ * although another thread took the key. After a shutdown it stays readable: leave the loop at
+ * WQ_ESHUTDOWN. It may be readable although no key is ready, after a waiting key was moved or
+ * cancelled. Do not read from it.
+ *
+ * EPOLLET may be used, if each event is followed by gets without waiting until one does not answer
+ * WQ_OK: that get makes the descriptor ready for the next edge.
  *
  * Ownership: the queue's. wq_free() closes it.
  *

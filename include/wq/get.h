@@ -41,7 +41,7 @@ WQ_API WQ_MUST_CHECK int wq_try_get(wq_queue *q, wq_item *item);
  * End a hold and get the next key, as wq_done() and wq_get() in one step. It takes the lock once:
  * the fastest loop of a worker.
  *
- *     for (rc = wq_get(q, &it); rc == WQ_OK; rc = wq_next(q, &it))
+ *     for (int rc = wq_get(q, &it); rc == WQ_OK; rc = wq_next(q, &it))
  *         work(it.key, it.len);
  *
  * wq_next_until() and wq_next_for() limit the wait as wq_get_until() and wq_get_for().

@@ -4,7 +4,8 @@
  *
  *     wq_heap *h;
  *     wq_heap_elem e;
- *     wq_heap_new(&h, NULL);
+ *     if (wq_heap_new(&h, NULL) < 0)
+ *         return 1;
  *     wq_heap_add(h, 30, job, &e);
  *     wq_heap_update(h, e, 5);                 // more urgent now
  *     while (wq_heap_pop(h, NULL, &job) == WQ_OK)
@@ -48,7 +49,7 @@ typedef struct wq_heap_elem {
  * Errors: WQ_EINVAL if out is NULL or the allocator lacks a function or has a
  * reserved word that is not zero; WQ_ENOMEM.
  */
-WQ_API int wq_heap_new(wq_heap **out, const wq_allocator *allocator);
+WQ_API WQ_MUST_CHECK int wq_heap_new(wq_heap **out, const wq_allocator *allocator);
 
 /*
  * Free a heap. NULL is allowed.

@@ -3,7 +3,8 @@
  * $(pkg-config --cflags --libs wq-http), or find_package(wq COMPONENTS http) and wq::wq_http.
  *
  *     wq_http *h;
- *     wq_http_start(&h, &(wq_http_options){.registry = r, .port = 9321});
+ *     if (wq_http_start(&h, &(wq_http_options){.registry = r, .port = 9321}) < 0)
+ *         fprintf(stderr, "%s\n", wq_last_error());
  *     ...
  *     wq_http_stop(h);
  *
@@ -90,7 +91,7 @@ typedef struct wq_http_options {
  *   WQ_ENOMEM  out of memory
  *   WQ_EIO     the address or port is not available; errno says why
  */
-WQ_API int wq_http_start(wq_http **out, const wq_http_options *options);
+WQ_API WQ_MUST_CHECK int wq_http_start(wq_http **out, const wq_http_options *options);
 
 /*
  * Get the port that a server listens on.

@@ -5,28 +5,37 @@
  *         (wq_limiter *[]){wq_limiter_exponential(5 * WQ_MILLISECOND, 1000 * WQ_SECOND),
  *                          wq_limiter_bucket(10, 100)},
  *         2);
- *     wq_new(&q, &(wq_options){.limiter = l});     // the queue owns l from here on
- *     wq_add_limited(q, key, len);
+ *     if (wq_new(&q, &(wq_options){.limiter = l}) < 0)    // the queue owns l in every case
+ *         fprintf(stderr, "%s\n", wq_last_error());
  *
- *   limiter        | delay of a key                             | counts     | forget
- *   ---------------+--------------------------------------------+------------+-------------
- *   exponential    | base, 2 base, 4 base ... up to max         | yes        | starts again
- *   jittered       | the same, with a random part               | yes        | starts again
- *   fast_slow      | fast the first n times, slow from then on  | yes        | starts again
- *   bucket         | until a token is there; all keys share it  | no         | no effect
- *   bucket_per_key | the same, a bucket for each key            | no         | no effect
- *   bucket_per_part | the same, a bucket for each part of a key | no         | no effect
- *   max_of         | the longest of its parts                   | as parts   | all parts
- *   max_wait       | that of its part, but not above max        | as part    | its part
- *   bounded        | that of its part                           | as part    | its part
- *   custom         | by a function of yours                     | yours      | yours
+ *   limiter         | delay of a key                            | counts        | forget
+ *   ----------------+-------------------------------------------+---------------+---------------
+ *   exponential     | base, 2 base, 4 base ... up to max        | yes           | starts again
+ *   jittered        | the same, with a random part              | yes           | starts again
+ *   fast_slow       | fast the first n times, slow from then on | yes           | starts again
+ *   bucket          | until a token is there; all keys share it | no            | no effect
+ *   bucket_per_key  | the same, a bucket for each key           | no            | no effect
+ *   bucket_per_part | the same, a bucket for each part of a key | no            | no effect
+ *   max_of          | the longest of its components             | as components | all components
+ *   max_wait        | that of its component, at most max        | as component  | its component
+ *   bounded         | that of its component                     | as component  | its component
+ *   custom          | by a function of yours                    | yours         | yours
+ *
+ * "counts": whether it counts failures, so that max_attempts can be used and an item has its
+ * attempt. A limiter delays retries and wq_add_limited(); wq_add() is never delayed.
+ *
+ * [RATE] A bucket counts when a delay is asked for, not when the key runs. Beside a longer backoff
+ * (wq_limiter_max_of()), several keys can run at the same moment; the mean rate holds. A bucket
+ * alone keeps its rate: keys come due one token apart.
+ *
+ *     wq_limiter *steady = wq_limiter_bucket(10, 1);   // retries come due 100 ms apart
  *
  * Every call takes the time, in nanoseconds: limiters have no clock. In a queue it is the queue's.
  *
  * [LIMIT] No limiter answers less than 0 or more than its maximum. WQ_NEVER: no further attempt.
  *
- * A limiter remembers of a key a number of failures, which its parts share, and what jitter and
- * buckets need. It remembers until the key is forgotten, or has been idle as long as a bounded
+ * A limiter remembers of a key a number of failures, which its components share, and what jitter
+ * and buckets need. It remembers until the key is forgotten, or has been idle as long as a bounded
  * limiter allows; the bucket of a key is discarded when it is full again. The number of failures
  * stops at WQ_FAILURES_MAX.
  *
@@ -128,9 +137,14 @@ WQ_API wq_limiter *wq_limiter_bucket_per_key(double rate, int burst);
  * '/' and 1, the keys "a.org", "a.org/x" and "a.org/y" share a bucket. With '/' and 3, all of
  * "http://a.org/..." share one, "http://a.org" included. The separator may be any byte.
  *
- *     // one request a second to each host, and failures of a page double its own delay
- *     wq_limiter_max_of((wq_limiter *[]){wq_limiter_bucket_per_part(1, 1, '/', 1),
- *                                        wq_limiter_exponential(WQ_SECOND, WQ_HOUR)}, 2);
+ *     // keys of one host come due a second apart: add them by wq_add_limited()
+ *     wq_limiter *polite = wq_limiter_bucket_per_part(1, 1, '/', 1);
+ *
+ *     // failures of a page double its own delay, too: a second apart on average only, see above
+ *     wq_limiter *growing = wq_limiter_max_of(
+ *         (wq_limiter *[]){wq_limiter_bucket_per_part(1, 1, '/', 1),
+ *                          wq_limiter_exponential(WQ_SECOND, WQ_HOUR)},
+ *         2);
  *
  * It keeps only buckets that are not full, each with a copy of its part: about 100 bytes and the
  * part. Each call removes two or more that are full again, so there are at most about as many as
@@ -144,31 +158,32 @@ WQ_API wq_limiter *wq_limiter_bucket_per_key(double rate, int burst);
  */
 WQ_API wq_limiter *wq_limiter_bucket_per_part(double rate, int burst, char separator, unsigned n);
 
-/* The most parts of wq_limiter_max_of(). */
+/* The most components of wq_limiter_max_of(). */
 #define WQ_PARTS_MAX 8
 
 /*
- * Make a limiter that answers the longest delay of its parts. It asks every part each time; forget
- * goes to every part.
+ * Make a limiter that answers the longest delay of its components. It asks every component each
+ * time; forget goes to every component. With a bucket and a longer backoff see [RATE] above.
  *
- * Ownership: it owns the parts.
+ * Ownership: it owns the components.
  *
  * Returns the limiter.
  *
  * Errors (wq_limiter_status()): WQ_EINVAL if n is 0 or more than WQ_PARTS_MAX, parts is NULL, or
- * the parts keep more than 128 bytes per key (a bucket per key 16, decorrelated jitter 8);
- * WQ_ENOMEM; or the status of a part.
+ * the components keep more than 128 bytes per key (a bucket per key 16, decorrelated jitter 8);
+ * WQ_ENOMEM; or the status of the first component that failed, with its wq_last_error().
  */
 WQ_API wq_limiter *wq_limiter_max_of(wq_limiter *const *parts, size_t n);
 
 /*
- * Make a limiter that answers the delay of its part, but not more than max_ns.
+ * Make a limiter that answers the delay of its component, but not more than max_ns.
  *
- * Ownership: it owns the part.
+ * Ownership: it owns the component.
  *
  * Returns the limiter.
  *
- * Errors (wq_limiter_status()): WQ_EINVAL if max_ns < 0; WQ_ENOMEM; or the status of the part.
+ * Errors (wq_limiter_status()): WQ_EINVAL if max_ns < 0; WQ_ENOMEM; or the status of the
+ * component.
  */
 WQ_API wq_limiter *wq_limiter_max_wait(wq_limiter *part, int64_t max_ns);
 
@@ -177,23 +192,25 @@ WQ_API wq_limiter *wq_limiter_max_wait(wq_limiter *part, int64_t max_ns);
  * that does not call wq_forget() does not fill the memory. A key is idle if nothing was asked for
  * it; in a queue, if it is not queued, held or waiting.
  *
- * Inside another limiter it bounds the whole, because the parts share what is remembered of a key.
+ * Inside another limiter it bounds the whole, because the components share what is remembered of a
+ * key.
  * The bucket of a key is full again once the key is forgotten, so a bound should be longer than
  * burst / rate.
  *
- * Ownership: it owns the part.
+ * Ownership: it owns the component.
  *
  * Returns the limiter.
  *
- * Errors (wq_limiter_status()): WQ_EINVAL if idle_ns <= 0; WQ_ENOMEM; or the status of the part.
+ * Errors (wq_limiter_status()): WQ_EINVAL if idle_ns <= 0; WQ_ENOMEM; or the status of the
+ * component.
  */
 WQ_API wq_limiter *wq_limiter_bounded(wq_limiter *part, int64_t idle_ns);
 
 /*
  * Make client-go's default limiters. wq_limiter_controller() is the longer of exponential(5 ms,
  * 1000 s) and bucket(10 a second, burst 100). Its bucket is shared: all keys together are retried
- * ten times a second. wq_limiter_item_based() is exponential(1 ms, 1000 s). A queue without a
- * limiter uses neither: it has exponential(5 ms, 1000 s).
+ * ten times a second on average. wq_limiter_item_based() is exponential(1 ms, 1000 s). A queue
+ * without a limiter uses neither: it has exponential(5 ms, 1000 s).
  *
  * Returns the limiter.
  *
@@ -243,7 +260,7 @@ WQ_API wq_limiter *wq_limiter_custom(const wq_limiter_functions *f);
 WQ_API int wq_limiter_status(const wq_limiter *l);
 
 /*
- * Free a limiter and its parts. NULL is allowed.
+ * Free a limiter and its components. NULL is allowed.
  *
  * Returns WQ_OK, also for a limiter whose constructor failed.
  *

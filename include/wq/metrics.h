@@ -4,8 +4,8 @@
  * are named wq_... .
  *
  *     wq_registry *r;
- *     wq_registry_new(&r);
- *     wq_new(&q, &(wq_options){.name = "pods", .registry = r});
+ *     if (wq_registry_new(&r) < 0 || wq_new(&q, &(wq_options){.name = "pods", .registry = r}) < 0)
+ *         return 1;
  *     ...
  *     wq_metrics_write(r, WQ_PROMETHEUS, write, file);
  *     ...
@@ -57,7 +57,7 @@ extern "C" {
  *
  * Errors: WQ_EINVAL if out is NULL; WQ_ENOMEM.
  */
-WQ_API int wq_registry_new(wq_registry **out);
+WQ_API WQ_MUST_CHECK int wq_registry_new(wq_registry **out);
 
 /*
  * Free a registry. NULL is allowed.

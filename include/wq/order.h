@@ -2,7 +2,8 @@
  * Custom orders: which queued key is handed out next. The default is first in, first out.
  *
  *     wq_order o = {.push = push, .pop = pop, .ctx = &heap, .room = sizeof(struct mine)};
- *     wq_new(&q, &(wq_options){.order = &o});
+ *     if (wq_new(&q, &(wq_options){.order = &o}) < 0)
+ *         return 1;
  *
  * An order holds nodes, never keys: the queue owns the memory, counts the nodes, and calls the
  * order when one comes or goes. All hooks run under the queue's lock. They may not fail, block, or

@@ -3,13 +3,17 @@
  *
  *     static wq_verdict reconcile(void *ctx, const wq_item *it)
  *     {
+ *         (void)ctx;
  *         return bring_up_to_date(it->key, it->len) == 0 ? WQ_DONE : WQ_RETRY;
  *     }
  *
  *     wq_pool *p;
- *     wq_pool_start(&p, q, &(wq_pool_options){.workers = 8, .handler = reconcile});
+ *     if (wq_pool_start(&p, q, &(wq_pool_options){.workers = 8, .handler = reconcile}) < 0)
+ *         return 1;
  *     ...
- *     wq_pool_drain_for(p, 10 * WQ_SECOND, NULL, &report);   // finish what is queued, stop
+ *     wq_report report;
+ *     if (wq_pool_drain_for(p, 10 * WQ_SECOND, NULL, &report) != WQ_OK)   // finishes, stops
+ *         fprintf(stderr, "%" PRIu64 " keys have failed\n", report.retries);
  *     wq_pool_free(p);
  *     wq_free(q);
  *
@@ -72,7 +76,10 @@ typedef struct wq_pool_options {
 	void *ctx; /* passed to all callbacks */
 	/* Threads are named NAME-0, NAME-1 ...; NULL: "wq". The system shows at most 15 bytes. */
 	const char *name;
-	/* Stack size of each thread, at least the system's minimum; 0: the system's default. */
+	/*
+	 * Stack size of each thread; 0: the system's default. A smaller size than the system's
+	 * minimum is raised to it.
+	 */
 	size_t stack_size;
 	/* Called in each worker's thread, first and last, with the worker's number. Optional. */
 	void (*on_start)(void *ctx, uint32_t worker);

@@ -4,14 +4,11 @@
  *     wq_queue *q;
  *     wq_item it;
  *
- *     wq_new(&q, NULL);
+ *     if (wq_new(&q, NULL) < 0)
+ *         return 1;
  *     wq_add_str(q, "default/pod-17");            // any thread
- *     while (wq_get(q, &it) == WQ_OK) {           // a worker
- *         if (reconcile(it.key, it.len) == 0)
- *             wq_done(q, &it);
- *         else
- *             wq_retry(q, &it);
- *     }                                           // WQ_ESHUTDOWN: shut down and empty
+ *     while (wq_get(q, &it) == WQ_OK)             // a worker; WQ_ESHUTDOWN: shut down and empty
+ *         wq_settle(q, &it, reconcile(it.key, it.len) == 0 ? WQ_DONE : WQ_RETRY);
  *
  * Ten calls are enough for most programs; this header declares them:
  *
@@ -19,11 +16,11 @@
  *   wq_add         add a key now                     (wq_add_str(): a C string)
  *   wq_add_after   add a key after a delay
  *   wq_get         wait for a key and hold it
- *   wq_done        end the hold: the work is finished
- *   wq_retry       end the hold: the work failed, try again later
+ *   wq_settle      end the hold by a verdict: WQ_DONE, or WQ_RETRY to try again later
+ *   wq_done        end the hold as finished, for programs that never retry
  *   wq_len         how many keys are queued
  *   wq_shutdown    refuse adds, let workers finish
- *   wq_drain_for   the same, and wait until they have finished
+ *   wq_drain_for   the same, wait until they have finished, and report unfinished keys
  *   wq_free        free the queue
  *
  * The other calls are in headers of their own, which this one includes:
@@ -31,7 +28,7 @@
  *   wq/types.h      options, items, verdicts, states, reports
  *   wq/get.h        get with a deadline; done and get in one call; requeue; interrupt
  *   wq/delay.h      delayed adds and their policies; reschedule; cancel
- *   wq/retry.h      verdicts, limited adds, failures
+ *   wq/retry.h      retry, verdicts with a delay, limited adds, failures
  *   wq/many.h       many keys in one call
  *   wq/wait.h       wait until idle or for one key; whether the queue is shut down
  *   wq/inspect.h    the state of a key, a walk over all keys
@@ -67,7 +64,7 @@
  *   [FIFO]   with the default order, keys are handed out in the order they were queued
  *   [WHOLE]  a call that answers an error has changed nothing, unless its text says otherwise
  *   [STALE]  an item whose hold has ended is detected
- *   [WAKE]   no ready key is left beside a sleeping get, unless a get that is awake takes it
+ *   [WAKE]   if a key is ready and a get sleeps, the get is woken, unless another get takes the key
  *
  * Threads: any thread may call any function at any time, with two exceptions: nothing may run
  * beside wq_new() on the same pointer, and no call may start once wq_free() has been entered. No
@@ -77,10 +74,10 @@
  * [FORK] In the child of a fork() every call on a queue that the parent made answers WQ_EFORKED
  * and does nothing else. wq_free() closes the queue's descriptors there, frees nothing else, and
  * answers WQ_OK. No call waits, or takes events from the parent. The same holds for pools, timers
- * and delay queues. Queues that the child makes work. Heaps, wheels, limiters alone, registries
- * and manual clocks may be used in the child if no other thread was in a call on them. The child
- * of a callback must call exec or _exit. Processes made by vfork(), clone() or _Fork() are not
- * detected.
+ * and delay queues. Queues that the child itself makes can be used. Heaps, wheels, limiters alone,
+ * registries and manual clocks may be used in the child if no other thread was in a call on them.
+ * The child of a callback must call exec or _exit. Processes made by vfork(), clone() or _Fork()
+ * are not detected.
  *
  * Tools: a program that is built with a sanitizer, or run by valgrind, needs no other library.
  *
@@ -121,7 +118,7 @@
  *
  * Times are nanoseconds of the queue's clock. Calls named ..._until take an absolute deadline,
  * calls named ..._for a timeout from now. WQ_NEVER waits without end. With a time that has passed
- * a call tries once, does not wait, and answers WQ_ETIMEDOUT.
+ * a call tries once; if nothing is ready it answers WQ_ETIMEDOUT.
  */
 #ifndef WQ_QUEUE_H
 #define WQ_QUEUE_H
@@ -167,7 +164,8 @@ WQ_API WQ_MUST_CHECK int wq_new(wq_queue **out, const wq_options *options);
  *
  * Errors:
  *   WQ_EBUSY  a key is held, a thread waits in the queue or walks over it, or the queue has a
- *             pool. The queue is unchanged. wq_shutdown() wakes gets and drains
+ *             pool; wq_last_error() says which. The queue is unchanged. wq_shutdown() wakes gets
+ *             and drains
  *
  * Threads: wq_free() does not see a call that is about to start, or that waits for the queue's
  * lock: make sure that no call begins once this one has. Blocks: no; with a registry, while
@@ -234,8 +232,8 @@ WQ_API WQ_MUST_CHECK int wq_get(wq_queue *q, wq_item *item);
 
 /*
  * End a hold as finished. A dirty key goes to the tail, also during a shutdown; any other key is
- * gone. The limiter still remembers the failures of the key: a worker that retries calls
- * wq_forget() after a success, or wq_settle() with WQ_DONE, which does both.
+ * gone. Unlike the verdict WQ_DONE it does not forget failures: they add up over the life of the
+ * key. A worker that retries calls wq_settle().
  *
  * Returns WQ_OK: gone; WQ_QUEUED: it was dirty and is queued again; WQ_DELAYED: a copy of it
  * waits for its due time; or WQ_LEFT: the same, but the queue is shut down. A reminder does not
@@ -251,25 +249,28 @@ WQ_API WQ_MUST_CHECK int wq_get(wq_queue *q, wq_item *item);
 WQ_API int wq_done(wq_queue *q, const wq_item *item);
 
 /*
- * [RETRY] End a hold as failed. Counts a failure and adds the key again after the limiter's delay,
- * in one step with the end of the hold. The failure counts once, also if the key is dirty.
+ * End a hold by a verdict:
  *
- * Returns what became of the key:
- *   WQ_DELAYED    it waits for its next attempt, or for an earlier due time it had
- *   WQ_QUEUED     it is queued at once: it was dirty, the limiter asked for no delay, a drain
- *                 runs waiting keys (once per key), or there was no memory to let it wait
- *   WQ_CANCELLED  it was cancelled during this hold: no failure is counted, and it is done (an
- *                 add after the cancel counts: WQ_QUEUED, WQ_DELAYED)
- *   WQ_DEAD       it has failed max_attempts times: dead_letter was called, and it is forgotten
- *                 and done; if it was dirty, it is queued with no failures
- *   WQ_LEFT       the queue is shut down: it is left over, and drains report it. A drain that
- *                 waits for waiting keys (WQ_DRAIN_WAIT) accepts retries
+ *   WQ_DONE            success: forget the failures, then as wq_done()
+ *   WQ_RETRY           failed: retry after the limiter's delay, as wq_retry()
+ *   wq_retry_after(d)  failed: the same, but after at least d nanoseconds
+ *   wq_again_after(d)  success: forget the failures, and add the key again after d nanoseconds
+ *   WQ_DROP            not worth a retry: forget, done, and count the key as dropped
+ *   WQ_FATAL           failed for good: the key is dead, and dead_letter is called
  *
- * Errors: those of wq_done(); nothing has changed.
+ * wq_again_after() of a key that was cancelled during this hold forgets it and answers
+ * WQ_CANCELLED. In a queue that is shut down it answers WQ_LEFT, and drains report the key as
+ * delayed; so does a drain that waits for waiting keys, because keys that are added again and
+ * again would never let it end.
+ *
+ * Returns as wq_done() or wq_retry().
+ *
+ * Errors: those of wq_done(); WQ_EINVAL also for a verdict with an unknown kind, a delay < 0, or
+ * a reserved word that is not zero.
  *
  * Blocks: no, except for dead_letter. Allocates: perhaps.
  */
-WQ_API int wq_retry(wq_queue *q, const wq_item *item);
+WQ_API int wq_settle(wq_queue *q, const wq_item *item, wq_verdict verdict);
 
 /*
  * Count the queued keys. Held and waiting keys are not counted; keys that are due are queued

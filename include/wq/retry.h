@@ -1,5 +1,6 @@
 /*
- * Failures and retries: verdicts, adds after the limiter's delay, and what the limiter remembers.
+ * Failures and retries: verdicts with a delay, adds after the limiter's delay, and what the limiter
+ * remembers.
  *
  *     static wq_verdict work(const wq_item *it)
  *     {
@@ -14,7 +15,7 @@
  *     while (wq_get(q, &it) == WQ_OK)
  *         wq_settle(q, &it, work(&it));
  *
- * wq_retry() is in wq/queue.h, which includes this header; limiters are in wq/limiter.h.
+ * wq_settle() is in wq/queue.h, which includes this header; limiters are in wq/limiter.h.
  */
 #ifndef WQ_RETRY_H
 #define WQ_RETRY_H
@@ -39,21 +40,26 @@ WQ_API wq_verdict wq_again_after(int64_t delay_ns);
 WQ_API wq_verdict wq_retry_after(int64_t delay_ns);
 
 /*
- * End a hold by a verdict.
+ * [RETRY] End a hold as failed. Counts a failure and adds the key again after the limiter's delay,
+ * in one step with the end of the hold. The failure counts once, also if the key is dirty. It is
+ * the same as wq_settle() with WQ_RETRY.
  *
- * wq_again_after() of a key that was cancelled during this hold forgets it and answers
- * WQ_CANCELLED. In a queue that is shut down it answers WQ_LEFT, and drains report the key as
- * delayed; so does a drain that waits for waiting keys, because keys that are added again and
- * again would never let it end.
+ * Returns what became of the key:
+ *   WQ_DELAYED    it waits for its next attempt, or for an earlier due time it had
+ *   WQ_QUEUED     it is queued at once: it was dirty, the limiter asked for no delay, a drain
+ *                 runs waiting keys (once per key), or there was no memory to let it wait
+ *   WQ_CANCELLED  it was cancelled during this hold: no failure is counted, and it is done (an
+ *                 add after the cancel counts: WQ_QUEUED, WQ_DELAYED)
+ *   WQ_DEAD       it has failed max_attempts times: dead_letter was called, and it is forgotten
+ *                 and done; if it was dirty, it is queued with no failures
+ *   WQ_LEFT       the queue is shut down: it is left over, and drains report it. A drain that
+ *                 waits for waiting keys (WQ_DRAIN_WAIT) accepts retries
  *
- * Returns as wq_done() or wq_retry().
- *
- * Errors: those of wq_done(); WQ_EINVAL also for a verdict with an unknown kind, a delay < 0, or
- * a reserved word that is not zero.
+ * Errors: those of wq_done(); nothing has changed.
  *
  * Blocks: no, except for dead_letter. Allocates: perhaps.
  */
-WQ_API int wq_settle(wq_queue *q, const wq_item *item, wq_verdict verdict);
+WQ_API int wq_retry(wq_queue *q, const wq_item *item);
 
 /*
  * End a hold by a verdict and get the next key, as wq_settle() and wq_get_until() in one step. It
@@ -76,6 +82,9 @@ WQ_API WQ_MUST_CHECK int wq_settle_next_for(wq_queue *q, wq_item *item, wq_verdi
  * limiter counts every accepted call, merged or not. If the key is queued, or comes due sooner
  * anyway, the token that the limiter reserved is given back, but the count stays. A refused call
  * is not counted (a custom limiter may have been asked nevertheless).
+ *
+ * The call counts as a failure, as client-go's AddRateLimited: the first attempt of the key then
+ * has the number 2. To limit the rate only, use a limiter without backoff, such as a bucket.
  *
  * Returns as wq_add_after().
  *

@@ -82,9 +82,20 @@ WQ_API const char *wq_status_name(int status);
 
 /*
  * Get the reason why the last call of this thread failed, such as "spin_ns is 2000000, more than
- * WQ_MILLISECOND". Calls whose status has more than one cause write it: those that take options,
- * make something, or talk to another system. Other calls, and calls that succeed, leave it
- * unchanged; so read it right after a failure. It is one line of English, without a full stop.
+ * WQ_MILLISECOND". It is one line of English, without a full stop. These calls set it when they
+ * fail:
+ *
+ *   calls that make something       wq_new(), wq_pool_start(), constructors of limiters ...
+ *   calls that take options         wq_add_with(), the drains, wq_parallel()
+ *   calls that free a shared thing  wq_free(), wq_registry_free(), wq_manual_clock_free()
+ *   others with several causes      wq_add_at(), wq_settle(), wq_retry(), wq_settle_next_until(),
+ *                                   wq_set_failures(), wq_pool_resize(), wq_manual_clock_set(),
+ *                                   wq_manual_clock_advance(), timers that are started
+ *
+ * They do not set it for WQ_ETOOLONG, WQ_ESHUTDOWN of a queue, WQ_EFULL, WQ_ESTALE,
+ * WQ_EOTHERQUEUE, WQ_ENOTFOUND and WQ_ETIMEDOUT. The other calls on keys and items (wq_add(),
+ * wq_get(), wq_done() and the like) never set it: their status says it all. Calls that succeed
+ * leave it unchanged, so read it right after a failure.
  *
  * Ownership: the text belongs to the thread. It is valid until the thread's next call that fails,
  * or its end.

@@ -3,9 +3,12 @@
  * next timer is due and calls it.
  *
  *     wq_timer *t;
- *     wq_timer_new(&t, NULL);                            // starts the thread
+ *     wq_timer_id id;
+ *     if (wq_timer_new(&t, NULL) < 0)                    // starts the thread
+ *         return 1;
  *     wq_timer_after(t, 5 * WQ_SECOND, fire, job, &id);
- *     if (wq_timer_cancel(t, id) == WQ_OK) ...           // in time
+ *     if (wq_timer_cancel(t, id) == WQ_OK)
+ *         puts("cancelled in time");
  *     wq_timer_free(t);                                  // stops it
  *
  * Timers, precision, callbacks and errors are those of wq/wheel.h. Callbacks run in the thread,
@@ -46,7 +49,7 @@ typedef struct wq_timer_options {
  *
  * Errors: WQ_EINVAL, WQ_ENOMEM, WQ_EIO (no thread), or what the clock's watch answered.
  */
-WQ_API int wq_timer_new(wq_timer **out, const wq_timer_options *options);
+WQ_API WQ_MUST_CHECK int wq_timer_new(wq_timer **out, const wq_timer_options *options);
 
 /*
  * Stop a timing wheel, wait for the callback that runs, and free it. NULL is allowed.

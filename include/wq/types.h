@@ -2,7 +2,8 @@
  * The types that the calls on a queue share: options, items, verdicts, states and reports.
  *
  *     wq_options options = {.max_keys = 10000, .max_attempts = 5, .dead_letter = died};
- *     wq_new(&q, &options);
+ *     if (wq_new(&q, &options) < 0)
+ *         fprintf(stderr, "%s\n", wq_last_error());
  *
  * Every options struct that is all zero asks for the defaults. Reserved words must be zero.
  */
@@ -33,10 +34,10 @@ struct wq_metrics_provider;
 #define WQ_KEY_MAX 65536
 
 /* In place of a deadline: do not wait. A get answers WQ_EAGAIN if no key is ready. */
-#define WQ_NOWAIT -1L
+#define WQ_NOWAIT (-1L)
 
 /* For wq_options.spin_ns: a get with nothing to do sleeps at once. */
-#define WQ_SPIN_NEVER -1L
+#define WQ_SPIN_NEVER (-1L)
 
 /* ---- the queue ----------------------------------------------------------- */
 
@@ -174,7 +175,8 @@ typedef struct wq_add_options {
  *   WQ_FATAL           [FATAL] failed for good: the key is dead, as after max_attempts, however
  *                      many attempts remain; dead_letter is called, also during a shutdown
  *
- * Compare the kind of a verdict: v.kind == WQ_VERDICT_RETRY.
+ * They are objects, not constants: compare v.kind (v.kind == WQ_VERDICT_RETRY); in a static table
+ * store the kind.
  */
 enum wq_verdict_kind {
 	WQ_VERDICT_DONE = 0,
@@ -246,9 +248,10 @@ enum wq_drain_mode {
 /* Options of the drain calls. All zero: mode LEAVE, no callback. */
 typedef struct wq_drain_options {
 	/*
-	 * Called for every unfinished key when the drain is over. The state says why the key is
-	 * unfinished: QUEUED, RUNNING, WAITING or LEFT (a delayed add), or one of the last two
-	 * with RETRYING (a failed key). NULL: no callback, the report counts the keys.
+	 * Called for every unfinished key when the drain is over; the name is short for "left
+	 * unfinished". The state says why: QUEUED, RUNNING, WAITING or LEFT (a delayed add), or
+	 * one of the last two with RETRYING (a failed key). NULL: no callback, the report counts
+	 * the keys.
 	 */
 	wq_walk_fn left;
 	void *ctx;

@@ -3,8 +3,13 @@
  * queue, are in wq/queue.h; these calls leave it open.
  *
  *     wq_add_str(q, "config");
- *     if (wq_wait_key_for(q, "config", 6, 10 * WQ_SECOND) == WQ_OK)
+ *     if (wq_wait_key_for(q, "config", 6, 10 * WQ_SECOND) == WQ_OK &&
+ *         wq_failures(q, "config", 6) == 0)
  *         puts("the configuration has been loaded");
+ *
+ * WQ_OK says that an attempt has ended, not that it succeeded. A key that failed waits for its
+ * retry and is not waited for. The worker of this example settles by verdicts, so a success leaves
+ * no failures.
  *
  * wq/queue.h includes this header; threads, states and times are described there.
  */
@@ -31,7 +36,7 @@ WQ_API int wq_shutting_down(wq_queue *q);
 /*
  * Wait until the queue is idle: no key is queued and none is held. The queue goes on accepting
  * keys, so it may not be idle any more when the call returns. wq_wait_idle_until() takes a
- * deadline, wq_wait_idle_for() a timeout.
+ * deadline, wq_wait_idle_for() a timeout. Keys that wait, retries included, do not count.
  *
  * A worker that holds an item and calls this waits for itself: do not.
  *
@@ -48,11 +53,14 @@ WQ_API int wq_wait_idle_until(wq_queue *q, int64_t deadline_ns);
 WQ_API int wq_wait_idle_for(wq_queue *q, int64_t timeout_ns);
 
 /*
- * [KEYWAIT] Wait until what was asked of one key before this call is finished. That is: a queued
- * key has been held and done; the hold of a held key has ended; and for a dirty key the hold after
- * that, too. Later adds do not prolong the wait. For a key that is absent, or only waits for its
- * due time, the call returns at once. wq_wait_key_until() takes a deadline, wq_wait_key_for() a
- * timeout.
+ * [KEYWAIT] Wait until the attempts that were asked of one key before this call have ended. That
+ * is: a queued key has been held and its hold has ended; the hold of a held key has ended; and for
+ * a dirty key the hold after that, too. Later adds do not prolong the wait. For a key that is
+ * absent, or only waits for its due time or its retry, the call returns at once.
+ * wq_wait_key_until() takes a deadline, wq_wait_key_for() a timeout.
+ *
+ * WQ_OK says that an attempt has ended, not that it succeeded: a key that failed waits for its
+ * retry, which is not waited for.
  *
  * Returns WQ_OK.
  *

@@ -6,7 +6,8 @@
  *
  *     wq_wheel *w;
  *     wq_timer_id id;
- *     wq_wheel_new(&w, now, NULL);
+ *     if (wq_wheel_new(&w, clock_now(), NULL) < 0)
+ *         return 1;
  *     wq_wheel_after(w, 5 * WQ_SECOND, fire, job, &id);
  *     wq_wheel_every(w, WQ_SECOND, beat, NULL, NULL);
  *     ...
@@ -78,7 +79,8 @@ typedef struct wq_wheel_options {
  *              zero, or the allocator lacks a function
  *   WQ_ENOMEM  out of memory
  */
-WQ_API int wq_wheel_new(wq_wheel **out, int64_t now_ns, const wq_wheel_options *options);
+WQ_API WQ_MUST_CHECK int wq_wheel_new(wq_wheel **out, int64_t now_ns,
+                                      const wq_wheel_options *options);
 
 /*
  * Free a wheel. NULL is allowed.

@@ -61,19 +61,19 @@ static const struct wq__limiter_kind equal = {.when = equal_when};
 static const struct wq__limiter_kind decorrelated = {.when = decorrelated_when,
                                                      .forget = decorrelated_forget};
 
-static wq_limiter *make(const wq_allocator *a, const struct wq__limiter_kind *kind, int64_t base_ns,
-                        int64_t max_ns)
+static wq_limiter *make(const wq_allocator *a, const struct wq__limiter_kind *kind, const char *who,
+                        int64_t base_ns, int64_t max_ns)
 {
 	wq_limiter *l;
 
 	if (base_ns <= 0)
 		return wq__limiter_error(
-		    wq__fail(WQ_EINVAL, "base_ns is %" PRId64 ", not above 0", base_ns));
+		    wq__fail(WQ_EINVAL, "%s: base_ns is %" PRId64 ", not above 0", who, base_ns));
 	if (max_ns < base_ns)
 		return wq__limiter_error(wq__fail(WQ_EINVAL,
-		                                  "max_ns is %" PRId64
+		                                  "%s: max_ns is %" PRId64
 		                                  ", less than base_ns, which is %" PRId64,
-		                                  max_ns, base_ns));
+		                                  who, max_ns, base_ns));
 	l = wq__limiter_new(a, kind);
 	if (l->status < 0)
 		return l;
@@ -85,12 +85,12 @@ static wq_limiter *make(const wq_allocator *a, const struct wq__limiter_kind *ki
 
 wq_limiter *wq__limiter_exponential(const wq_allocator *a, int64_t base_ns, int64_t max_ns)
 {
-	return make(a, &plain, base_ns, max_ns);
+	return make(a, &plain, "wq_limiter_exponential", base_ns, max_ns);
 }
 
 wq_limiter *wq_limiter_exponential(int64_t base_ns, int64_t max_ns)
 {
-	return make(&wq__default_allocator, &plain, base_ns, max_ns);
+	return wq__limiter_exponential(&wq__default_allocator, base_ns, max_ns);
 }
 
 wq_limiter *wq_limiter_jittered(int64_t base_ns, int64_t max_ns, enum wq_jitter jitter,
@@ -102,12 +102,14 @@ wq_limiter *wq_limiter_jittered(int64_t base_ns, int64_t max_ns, enum wq_jitter 
 	    [WQ_JITTER_EQUAL] = &equal,
 	    [WQ_JITTER_DECORRELATED] = &decorrelated,
 	};
+	static const char who[] = "wq_limiter_jittered";
 	wq_limiter *l;
 
 	if ((unsigned)jitter >= sizeof kinds / sizeof kinds[0])
-		return wq__limiter_error(
-		    wq__fail(WQ_EINVAL, "jitter is %u, which is none", (unsigned)jitter));
-	l = make(&wq__default_allocator, kinds[jitter], base_ns, max_ns);
+		return wq__limiter_error(wq__fail(WQ_EINVAL,
+		                                  "%s: jitter is %u: there is no such jitter", who,
+		                                  (unsigned)jitter));
+	l = make(&wq__default_allocator, kinds[jitter], who, base_ns, max_ns);
 	if (l->status < 0)
 		return l;
 	l->u.backoff.random = wq__random_seed(seed);

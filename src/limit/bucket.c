@@ -116,17 +116,18 @@ static const struct wq__limiter_kind keyed = {.when = keyed_when,
                                               .give_back = keyed_give_back,
                                               .blank = keyed_blank};
 
-static wq_limiter *make(const wq_allocator *a, const struct wq__limiter_kind *kind, double rate,
-                        int burst)
+static wq_limiter *make(const wq_allocator *a, const struct wq__limiter_kind *kind, const char *who,
+                        double rate, int burst)
 {
 	wq_limiter *l;
 
 	/* NaN is not >= 0 either. */
 	if (!(rate >= 0))
 		return wq__limiter_error(
-		    wq__fail(WQ_EINVAL, "rate is %g, neither 0 nor above", rate));
+		    wq__fail(WQ_EINVAL, "%s: rate is %g: it must be 0 or more", who, rate));
 	if (burst < 0)
-		return wq__limiter_error(wq__fail(WQ_EINVAL, "burst is %d, below 0", burst));
+		return wq__limiter_error(
+		    wq__fail(WQ_EINVAL, "%s: burst is %d, below 0", who, burst));
 	l = wq__limiter_new(a, kind);
 	if (l->status < 0)
 		return l;
@@ -140,19 +141,24 @@ static wq_limiter *make(const wq_allocator *a, const struct wq__limiter_kind *ki
 
 wq_limiter *wq__limiter_bucket(const wq_allocator *a, double rate, int burst)
 {
-	return make(a, &shared, rate, burst);
+	return make(a, &shared, "wq_limiter_bucket", rate, burst);
 }
 
 wq_limiter *wq_limiter_bucket(double rate, int burst)
 {
-	return make(&wq__default_allocator, &shared, rate, burst);
+	return wq__limiter_bucket(&wq__default_allocator, rate, burst);
 }
 
-wq_limiter *wq_limiter_bucket_per_key(double rate, int burst)
+wq_limiter *wq__limiter_keyed(const char *who, double rate, int burst)
 {
-	wq_limiter *l = make(&wq__default_allocator, &keyed, rate, burst);
+	wq_limiter *l = make(&wq__default_allocator, &keyed, who, rate, burst);
 
 	if (l->status >= 0)
 		l->room = sizeof(struct wq__tokens);
 	return l;
+}
+
+wq_limiter *wq_limiter_bucket_per_key(double rate, int burst)
+{
+	return wq__limiter_keyed("wq_limiter_bucket_per_key", rate, burst);
 }

@@ -38,18 +38,19 @@ static const struct wq__limiter_kind bounded = {.when = same};
 
 wq_limiter *wq_limiter_max_of(wq_limiter *const *parts, size_t n)
 {
-	return wq__limiter_over(&max_of, parts, n);
+	return wq__limiter_over(&max_of, "wq_limiter_max_of", parts, n);
 }
 
 wq_limiter *wq_limiter_max_wait(wq_limiter *part, int64_t max_ns)
 {
-	wq_limiter *l = wq__limiter_over(&max_wait, &part, 1);
+	wq_limiter *l = wq__limiter_over(&max_wait, "wq_limiter_max_wait", &part, 1);
 
 	if (l->status < 0)
 		return l;
 	if (max_ns < 0) {
 		wq__limiter_release(l);
-		return wq__limiter_error(wq__fail(WQ_EINVAL, "max_ns is negative"));
+		return wq__limiter_error(
+		    wq__fail(WQ_EINVAL, "wq_limiter_max_wait: max_ns is negative"));
 	}
 	l->u.max_wait_ns = max_ns;
 	return l;
@@ -57,14 +58,15 @@ wq_limiter *wq_limiter_max_wait(wq_limiter *part, int64_t max_ns)
 
 wq_limiter *wq_limiter_bounded(wq_limiter *part, int64_t idle_ns)
 {
-	wq_limiter *l = wq__limiter_over(&bounded, &part, 1);
+	wq_limiter *l = wq__limiter_over(&bounded, "wq_limiter_bounded", &part, 1);
 
 	if (l->status < 0)
 		return l;
 	if (idle_ns <= 0) {
 		wq__limiter_release(l);
 		return wq__limiter_error(
-		    wq__fail(WQ_EINVAL, "idle_ns is %" PRId64 ", not above 0", idle_ns));
+		    wq__fail(WQ_EINVAL, "wq_limiter_bounded: idle_ns is %" PRId64 ", not above 0",
+		             idle_ns));
 	}
 	if (idle_ns < l->idle_ns)
 		l->idle_ns = idle_ns;
@@ -125,11 +127,11 @@ static bool functions_good(const wq_limiter_functions *f)
 
 	for (size_t i = 0; i < sizeof f->reserved / sizeof f->reserved[0]; i++)
 		if (f->reserved[i] != 0)
-			return wq__fail(WQ_EINVAL, "a reserved word of the limiter is not zero") >=
-			       0;
+			return wq__fail(WQ_EINVAL, "wq_limiter_custom: a reserved word of "
+			                           "wq_limiter_functions is not zero") >= 0;
 	if (f->when && f->forget && f->failures)
 		return true;
-	wq__fail_text("the limiter has no function %s", missing);
+	wq__fail_text("wq_limiter_custom: there is no function %s", missing);
 	return false;
 }
 
@@ -138,7 +140,7 @@ wq_limiter *wq_limiter_custom(const wq_limiter_functions *f)
 	wq_limiter *l;
 
 	if (!f)
-		return wq__limiter_error(wq__fail(WQ_EINVAL, "there are no functions: f is NULL"));
+		return wq__limiter_error(wq__fail(WQ_EINVAL, "wq_limiter_custom: f is NULL"));
 	if (!functions_good(f))
 		l = wq__limiter_error(WQ_EINVAL);
 	else

@@ -15,8 +15,8 @@ wq_limiter *wq_limiter_fast_slow(int64_t fast_ns, int64_t slow_ns, uint32_t nfas
 	wq_limiter *l;
 
 	if (fast_ns < 0 || slow_ns < 0)
-		return wq__limiter_error(
-		    wq__fail(WQ_EINVAL, "%s is negative", fast_ns < 0 ? "fast_ns" : "slow_ns"));
+		return wq__limiter_error(wq__fail(WQ_EINVAL, "wq_limiter_fast_slow: %s is negative",
+		                                  fast_ns < 0 ? "fast_ns" : "slow_ns"));
 	l = wq__limiter_new(&wq__default_allocator, &fast_slow);
 	if (l->status < 0)
 		return l;

@@ -1,23 +1,55 @@
 /* What all limiters share: life, ownership, and going through the parts. */
 #include "limit/limiter.h"
 
+#include <stdio.h>
 #include <string.h>
 #include <wq/engine.h>
 
 #include "base/alloc.h"
+#include "base/compiler.h"
 #include "base/fail.h"
 #include "limit/memo.h"
 
 /* ---- life ---------------------------------------------------------------- */
 
-/* They hold nothing, are never freed, and may be taken any number of times. */
+/*
+ * Limiters that carry an error. They hold nothing, are never freed, and may be taken any number of
+ * times. Those with WQ_EINVAL differ in their number, by which the thread that made one finds its
+ * reason again. There are as many as one limiter may have components; then the oldest text goes.
+ */
+#define INVALID(number) (&(wq_limiter){.status = WQ_EINVAL, .room_at = (number)})
+
+static wq_limiter *const invalid[WQ_PARTS_MAX] = {
+    INVALID(0), INVALID(1), INVALID(2), INVALID(3), INVALID(4), INVALID(5), INVALID(6), INVALID(7),
+};
+
+static _Thread_local struct {
+	char text[WQ_PARTS_MAX][128]; /* "": made by another thread, or not at all */
+	uint32_t next;
+} reasons;
+
 wq_limiter *wq__limiter_error(int status)
 {
-	static wq_limiter invalid = {.status = WQ_EINVAL};
 	static wq_limiter busy = {.status = WQ_EBUSY};
 	static wq_limiter no_memory = {.status = WQ_ENOMEM};
+	uint32_t i = reasons.next % WQ_PARTS_MAX;
 
-	return status == WQ_EINVAL ? &invalid : status == WQ_EBUSY ? &busy : &no_memory;
+	if (status != WQ_EINVAL)
+		return status == WQ_EBUSY ? &busy : &no_memory;
+	strncpy(reasons.text[i], wq_last_error(), sizeof reasons.text[i] - 1);
+	reasons.next++;
+	return invalid[i];
+}
+
+/* Why its constructor failed, although others may have failed since. */
+static wq__cold void tell(const wq_limiter *l)
+{
+	if (l->status == WQ_ENOMEM)
+		wq__fail_memory();
+	else if (l->status == WQ_EBUSY)
+		wq__fail_text("a component belongs to another limiter or queue already");
+	else if (reasons.text[l->room_at][0])
+		wq__fail_text("%s", reasons.text[l->room_at]);
 }
 
 static size_t size_of(size_t nparts)
@@ -65,12 +97,22 @@ static int take(wq_limiter *l)
 	return WQ_OK;
 }
 
-/* Why it was not taken. One that carries a status has said so when it was made. */
-static int refuse(int status, const wq_limiter *l)
+/* Why it was not taken. */
+static wq__cold int refuse(int status, const wq_limiter *l, const char *what)
 {
 	if (!l)
-		return wq__fail(status, "a limiter is NULL");
-	return l->status < 0 ? status : wq__fail(status, "a limiter belongs to another already");
+		return wq__fail(status, "%s is NULL", what);
+	if (l->status == WQ_OK)
+		return wq__fail(status, "%s belongs to another limiter or queue already", what);
+	tell(l);
+	return status;
+}
+
+static int check_parts(const char *who, wq_limiter *const *parts, size_t n)
+{
+	if (!parts)
+		return wq__fail(WQ_EINVAL, "%s: parts is NULL", who);
+	return n > 0 ? WQ_OK : wq__fail(WQ_EINVAL, "%s: there are no components: n is 0", who);
 }
 
 static void adopt(wq_limiter *l, wq_limiter *part)
@@ -86,13 +128,14 @@ static void adopt(wq_limiter *l, wq_limiter *part)
 	part->memo = NULL;
 }
 
-wq_limiter *wq__limiter_over(const struct wq__limiter_kind *kind, wq_limiter *const *parts,
-                             size_t n)
+wq_limiter *wq__limiter_over(const struct wq__limiter_kind *kind, const char *who,
+                             wq_limiter *const *parts, size_t n)
 {
-	wq_limiter *l, *ours[WQ_PARTS_MAX] = {NULL};
+	wq_limiter *l, *bad = NULL, *ours[WQ_PARTS_MAX] = {NULL};
 	size_t nours = 0;
-	int rc = parts && n > 0 ? WQ_OK : wq__fail(WQ_EINVAL, "there are no parts");
+	int rc = check_parts(who, parts, n);
 	uint32_t room = 0;
+	char what[64];
 
 	/* All are taken, whatever becomes of the first error. */
 	for (size_t i = 0; parts && i < n; i++) {
@@ -105,15 +148,23 @@ wq_limiter *wq__limiter_over(const struct wq__limiter_kind *kind, wq_limiter *co
 			wq__limiter_release(parts[i]);
 			if (rc == WQ_OK)
 				rc = wq__fail(WQ_EINVAL,
-				              "there are %zu parts, more than WQ_PARTS_MAX", n);
+				              "%s: there are %zu components, more than "
+				              "WQ_PARTS_MAX",
+				              who, n);
 		} else if (rc == WQ_OK) {
-			rc = refuse(taken, parts[i]);
+			snprintf(what, sizeof what, "%s: a component", who);
+			rc = refuse(taken, parts[i], what);
+			/* One that carries an error goes on to the top, with its reason. */
+			bad = parts[i] && parts[i]->status < 0 ? parts[i] : NULL;
 		}
 	}
 	if (rc == WQ_OK && room > WQ__LIMIT_ROOM_MAX)
-		rc = wq__fail(WQ_EINVAL, "the parts keep %u bytes of a key, more than %d", room,
-		              WQ__LIMIT_ROOM_MAX);
-	l = rc < 0 ? wq__limiter_error(rc) : make(&ours[0]->allocator, kind, n);
+		rc = wq__fail(WQ_EINVAL, "%s: the components keep %u bytes of a key, more than %d",
+		              who, room, WQ__LIMIT_ROOM_MAX);
+	if (rc < 0)
+		l = bad ? bad : wq__limiter_error(rc);
+	else
+		l = make(&ours[0]->allocator, kind, n);
 	for (size_t i = 0; i < nours; i++) {
 		if (l->status < 0) {
 			wq__limiter_release(ours[i]);
@@ -177,7 +228,7 @@ int wq__limiter_take(wq_limiter *l)
 	int rc = take(l);
 
 	if (rc < 0)
-		return refuse(rc, l);
+		return refuse(rc, l, "the limiter");
 	wq__limiter_lay_out(l);
 	wq__memo_free(l->memo, &l->allocator);
 	l->memo = NULL;

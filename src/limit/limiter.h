@@ -93,11 +93,11 @@ struct wq_limiter {
 /* A new limiter without parts; or one that carries WQ_ENOMEM. */
 wq_limiter *wq__limiter_new(const wq_allocator *a, const struct wq__limiter_kind *kind);
 
-/* A limiter over n parts, which it takes; or one that carries why not. */
-wq_limiter *wq__limiter_over(const struct wq__limiter_kind *kind, wq_limiter *const *parts,
-                             size_t n);
+/* A limiter over n parts, which it takes; or one that carries why not. who: for the reason. */
+wq_limiter *wq__limiter_over(const struct wq__limiter_kind *kind, const char *who,
+                             wq_limiter *const *parts, size_t n);
 
-/* A limiter that carries an error. */
+/* A limiter that carries an error, whose reason is wq_last_error(). */
 wq_limiter *wq__limiter_error(int status);
 
 /* A queue takes it: WQ_OK, its status, or WQ_EBUSY if another has it. */
@@ -115,6 +115,9 @@ uint32_t wq__limiter_room(const wq_limiter *l);
 /* Of this allocator's memory. */
 wq_limiter *wq__limiter_exponential(const wq_allocator *a, int64_t base_ns, int64_t max_ns);
 wq_limiter *wq__limiter_bucket(const wq_allocator *a, double rate, int burst);
+
+/* A bucket for each key; who: the constructor that its errors name. */
+wq_limiter *wq__limiter_keyed(const char *who, double rate, int burst);
 wq_limiter *wq__limiter_default(const wq_allocator *a);
 
 /* ---- what a host asks; s->failures and s->room are its to store -------- */

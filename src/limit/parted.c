@@ -78,11 +78,13 @@ static const struct wq__limiter_kind parted = {
 
 wq_limiter *wq_limiter_bucket_per_part(double rate, int burst, char separator, unsigned n)
 {
+	static const char who[] = "wq_limiter_bucket_per_part";
 	wq_limiter *l, *b;
 
 	if (n == 0)
-		return wq__limiter_error(wq__fail(WQ_EINVAL, "n is 0: a part ends at a separator"));
-	b = wq_limiter_bucket_per_key(rate, burst);
+		return wq__limiter_error(
+		    wq__fail(WQ_EINVAL, "%s: n is 0: a part ends at a separator", who));
+	b = wq__limiter_keyed(who, rate, burst);
 	if (b->status < 0)
 		return b;
 	wq__limiter_lay_out(b);

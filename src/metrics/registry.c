@@ -31,15 +31,17 @@ int wq_registry_new(wq_registry **out)
 
 int wq_registry_free(wq_registry *r)
 {
-	bool busy;
+	bool lists, held;
 
 	if (!r)
 		return WQ_OK;
 	wq__lock_acquire(&r->lock);
-	busy = r->first || r->holds > 0;
+	lists = r->first != NULL;
+	held = r->holds > 0;
 	wq__lock_release(&r->lock);
-	if (busy)
-		return WQ_EBUSY;
+	if (lists || held)
+		return wq__fail(WQ_EBUSY, "the registry %s",
+		                lists ? "lists a queue" : "is held by wq_registry_hold()");
 	wq__lock_end(&r->lock);
 	wq__free(&wq__default_allocator, r, sizeof *r);
 	return WQ_OK;

@@ -394,17 +394,16 @@ int wq_pool_start(wq_pool **out, wq_queue *q, const wq_pool_options *o)
 
 int wq_pool_resize(wq_pool *p, uint32_t n)
 {
-	int rc = WQ_ESHUTDOWN;
+	int rc;
 
 	if (!p)
 		return wq__fail(WQ_EINVAL, "the pool is NULL");
 	if (check_workers(n) < 0)
 		return WQ_EINVAL;
 	if (p->forked)
-		return WQ_EFORKED;
+		return wq_fail(WQ_EFORKED, NULL);
 	wq__lock_acquire(&p->lock);
-	if (!p->stopped)
-		rc = grow(p, n);
+	rc = p->stopped ? wq__fail(WQ_ESHUTDOWN, "the pool is stopped") : grow(p, n);
 	wq__pool_reap(p);
 	wq__lock_release(&p->lock);
 	return rc;

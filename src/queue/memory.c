@@ -193,7 +193,8 @@ static int mem_close(void *state)
 	wq__whole_lock(m);
 
 	struct wq__lane *l = m->lane;
-	bool busy = m->nrunning > 0 || m->inside > 0 || (l && l->inside > 0);
+	uint32_t held = m->nrunning;
+	bool busy = held > 0 || m->inside > 0 || (l && l->inside > 0);
 	size_t n = m->table.n - m->nghosts - m->nmemo - m->npairs;
 	int left = n > INT_MAX ? INT_MAX : (int)n;
 
@@ -201,8 +202,10 @@ static int mem_close(void *state)
 	if (!busy && m->nready > 0 && m->flags & WQ__METERED)
 		wq__meter_depth(m, -(int64_t)m->nready);
 	wq__whole_unlock(m);
+	if (held > 0)
+		return wq__fail(WQ_EBUSY, "%u key%s held", held, held == 1 ? " is" : "s are");
 	if (busy)
-		return WQ_EBUSY;
+		return wq__fail(WQ_EBUSY, "a thread waits in the queue or walks over it");
 	unwatch_clock(m);
 	wq__fd_close(m);
 	if (m->order.free)

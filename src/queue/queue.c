@@ -256,7 +256,7 @@ int wq_free(wq_queue *q)
 		return WQ_OK;
 	}
 	if (wq__has_pools(q))
-		return WQ_EBUSY;
+		return wq__fail(WQ_EBUSY, "the queue has a pool");
 	rc = q->registry ? wq__registry_leave(q->registry, &q->listing, q->engine.close, q->state)
 	                 : q->engine.close(q->state);
 	if (rc < 0)
@@ -291,6 +291,14 @@ static inline int check_key(const wq_queue *q, const void *key, size_t len)
 	if (wq__unlikely(!q || (!key && len > 0)))
 		return WQ_EINVAL;
 	return wq__unlikely(len > WQ_KEY_MAX) ? WQ_ETOOLONG : WQ_OK;
+}
+
+/* Which of them it was, for calls that have other causes, too. */
+static wq__cold int refuse_key(const wq_queue *q, int rc)
+{
+	if (rc == WQ_EINVAL)
+		wq__fail_text(q ? "key is NULL, and len is not 0" : "the queue is NULL");
+	return rc;
 }
 
 static int64_t deadline_of(wq_queue *q, int64_t timeout_ns)
@@ -339,7 +347,8 @@ static wq__cold int refuse_add_options(const wq_queue *q, const wq_add_options *
 	if (o->limited > 1)
 		return wq__fail(WQ_EINVAL, "limited is %u, neither 0 nor 1", o->limited);
 	if ((unsigned)o->policy > WQ_REMIND)
-		return wq__fail(WQ_EINVAL, "policy is %u, which is none", (unsigned)o->policy);
+		return wq__fail(WQ_EINVAL, "policy is %u: there is no such policy",
+		                (unsigned)o->policy);
 	if (o->at_ns < 0)
 		return wq__fail(WQ_EINVAL, "at_ns is negative");
 	if (o->at_ns > 0 && o->after_ns != 0)
@@ -350,7 +359,8 @@ static wq__cold int refuse_add_options(const wq_queue *q, const wq_add_options *
 	if (o->within_ns < 0)
 		return wq__fail(WQ_EINVAL, "within_ns is negative");
 	if (!q->within)
-		return wq__fail(WQ_EINVAL, "within_ns is given, but wq_options.within is 0");
+		return wq__fail(WQ_EINVAL, "within_ns is given, but wq_options.within is 0: set "
+		                           "it to 1 in wq_new()");
 	return wq__fail(WQ_EINVAL, "within_ns is given with %s",
 	                o->limited ? "limited" : "WQ_REMIND");
 }
@@ -359,8 +369,8 @@ int wq_add_with(wq_queue *q, const void *key, size_t len, const wq_add_options *
 {
 	int rc = check_key(q, key, len);
 
-	if (rc != WQ_OK)
-		return rc;
+	if (wq__unlikely(rc != WQ_OK))
+		return refuse_key(q, rc);
 	if (options && wq__unlikely(!add_options_ok(q, options)))
 		return refuse_add_options(q, options);
 	if (!options || (options->at_ns == 0 && options->after_ns == 0 && !options->limited))
@@ -383,9 +393,11 @@ int wq_add_at(wq_queue *q, const void *key, size_t len, int64_t due_ns)
 	wq_add_options o = {.at_ns = due_ns};
 	int rc = check_key(q, key, len);
 
-	if (rc == WQ_OK && due_ns < 0)
-		rc = WQ_EINVAL;
-	return rc == WQ_OK ? q->engine.add_with(q->state, key, len, &o) : rc;
+	if (wq__unlikely(rc != WQ_OK))
+		return refuse_key(q, rc);
+	if (wq__unlikely(due_ns < 0))
+		return wq__fail(WQ_EINVAL, "due_ns is negative");
+	return q->engine.add_with(q->state, key, len, &o);
 }
 
 int wq_add_limited(wq_queue *q, const void *key, size_t len)
@@ -414,9 +426,13 @@ int wq_set_failures(wq_queue *q, const void *key, size_t len, uint32_t failures)
 {
 	int rc = check_key(q, key, len);
 
-	if (rc == WQ_OK && (failures == 0 || failures > WQ_FAILURES_MAX))
-		rc = WQ_EINVAL;
-	return rc == WQ_OK ? q->engine.set_failures(q->state, key, len, failures) : rc;
+	if (rc != WQ_OK)
+		return refuse_key(q, rc);
+	if (failures == 0)
+		return wq__fail(WQ_EINVAL, "failures is 0: use wq_forget()");
+	if (failures > WQ_FAILURES_MAX)
+		return wq__fail(WQ_EINVAL, "failures is %u, more than WQ_FAILURES_MAX", failures);
+	return q->engine.set_failures(q->state, key, len, failures);
 }
 
 int wq_reschedule(wq_queue *q, const void *key, size_t len, int64_t due_ns)
@@ -597,13 +613,29 @@ wq_verdict wq_retry_after(int64_t delay_ns)
 	return (wq_verdict){.kind = WQ_VERDICT_RETRY, .delay_ns = delay_ns > 0 ? delay_ns : 0};
 }
 
+/* Which of them it was. */
+static wq__cold int refuse_verdict(const wq_queue *q, const wq_item *item, wq_verdict v)
+{
+	if (!q || !item)
+		return wq__fail(WQ_EINVAL, "the %s is NULL", q ? "item" : "queue");
+	if (!item_ok(item))
+		return wq__fail(WQ_EINVAL, "a reserved word of wq_item is not zero");
+	if (v.kind > WQ_VERDICT_FATAL)
+		return wq__fail(WQ_EINVAL, "kind is %u: there is no such verdict", v.kind);
+	if (v.delay_ns < 0)
+		return wq__fail(WQ_EINVAL, "delay_ns of the verdict is negative");
+	if (v.reserved0 != 0)
+		return wq__fail(WQ_EINVAL, "a reserved word of wq_verdict is not zero");
+	return wq__fail(WQ_EINVAL, "the deadline is negative, and not WQ_NOWAIT");
+}
+
 int wq_settle(wq_queue *q, const wq_item *item, wq_verdict verdict)
 {
 	wq_turn t = {.steps = WQ_TURN_SETTLE, .verdict = verdict};
 	wq_item mine;
 
-	if (!q || !item || !item_ok(item) || !wq__verdict_ok(verdict))
-		return WQ_EINVAL;
+	if (wq__unlikely(!q || !item || !item_ok(item) || !wq__verdict_ok(verdict)))
+		return refuse_verdict(q, item, verdict);
 	mine = *item;
 	settle(q, &mine, &t);
 	return t.settled;
@@ -627,8 +659,9 @@ int wq_settle_next_until(wq_queue *q, wq_item *item, wq_verdict verdict, int64_t
 	             .deadline_ns = deadline_ns};
 	int rc;
 
-	if (!q || !item || !item_ok(item) || !wq__verdict_ok(verdict) || deadline_ns < WQ_NOWAIT)
-		return WQ_EINVAL;
+	if (wq__unlikely(!q || !item || !item_ok(item) || !wq__verdict_ok(verdict) ||
+	                 deadline_ns < WQ_NOWAIT))
+		return refuse_verdict(q, item, verdict);
 
 	wq_item mine = *item;
 
@@ -643,8 +676,7 @@ int wq_settle_next_until(wq_queue *q, wq_item *item, wq_verdict verdict, int64_t
 int wq_settle_next_for(wq_queue *q, wq_item *item, wq_verdict verdict, int64_t timeout_ns,
                        int *settled)
 {
-	return q ? wq_settle_next_until(q, item, verdict, deadline_of(q, timeout_ns), settled)
-	         : WQ_EINVAL;
+	return wq_settle_next_until(q, item, verdict, q ? deadline_of(q, timeout_ns) : 0, settled);
 }
 
 int wq_forget_item(wq_queue *q, const wq_item *item)
@@ -717,7 +749,8 @@ int wq_drain_until(wq_queue *q, int64_t deadline_ns, const wq_drain_options *opt
 	if (options && (options->reserved0 != 0 || !ALL_ZERO(options->reserved)))
 		return wq__fail(WQ_EINVAL, "a reserved word of wq_drain_options is not zero");
 	if (options && (unsigned)options->mode > WQ_DRAIN_WAIT)
-		return wq__fail(WQ_EINVAL, "mode is %u, which is none", (unsigned)options->mode);
+		return wq__fail(WQ_EINVAL, "mode is %u: there is no such mode",
+		                (unsigned)options->mode);
 	if (wq__handling(q))
 		return wq__fail(WQ_EDEADLK,
 		                "a handler of a pool of this queue would wait for itself");

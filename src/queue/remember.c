@@ -13,6 +13,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "base/fail.h"
 #include "queue/limit_ask.h"
 
 enum { TRIM = 2 }; /* looked at whenever one is remembered: faster than they come */
@@ -340,7 +341,7 @@ int wq__mem_set_failures(void *state, const void *key, size_t len, uint32_t fail
 	uint32_t id = find_bearer(m, hash, key, len);
 
 	if (!m->limiter->counts || m->limiter->asks)
-		rc = WQ_ENOTSUP;
+		rc = wq__fail(WQ_ENOTSUP, "the limiter counts no failures, or its own");
 	else if (!id)
 		rc = WQ_ENOTFOUND;
 	else

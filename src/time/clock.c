@@ -7,7 +7,9 @@
  */
 #include "time/clock.h"
 
+#include <inttypes.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <wq/status.h>
 
@@ -130,7 +132,7 @@ int wq_manual_clock_free(wq_manual_clock *mc)
 	n = mc->n;
 	wq__lock_release(&mc->lock);
 	if (n > 0)
-		return WQ_EBUSY;
+		return wq__fail(WQ_EBUSY, "a queue, pool or timer uses the clock");
 	wq__lock_end(&mc->lock);
 	free(mc->list);
 	free(mc);
@@ -139,6 +141,9 @@ int wq_manual_clock_free(wq_manual_clock *mc)
 
 wq_clock wq_manual_clock_clock(wq_manual_clock *mc)
 {
+	/* A clock without functions is refused by whoever takes it. */
+	if (!mc)
+		return (wq_clock){0};
 	return (wq_clock){.now = manual_now, .watch = manual_watch, .ctx = mc};
 }
 
@@ -154,28 +159,35 @@ int64_t wq_manual_clock_now(const wq_manual_clock *mc)
 static int step(wq_manual_clock *mc, int64_t by_ns, int64_t to_ns)
 {
 	int64_t now;
-	int rc = WQ_EINVAL;
+	bool forward;
 
 	wq__lock_acquire(&mc->lock);
 	now = wq_manual_clock_now(mc);
 	if (to_ns < 0)
 		to_ns = wq_time_add(now, by_ns);
-	if (to_ns >= now) {
+	forward = to_ns >= now;
+	if (forward) {
 		atomic_store_explicit(&mc->now_ns, to_ns, memory_order_release);
 		for (size_t i = 0; i < mc->n; i++)
 			mc->list[i].changed(mc->list[i].arg);
-		rc = WQ_OK;
 	}
 	wq__lock_release(&mc->lock);
-	return rc;
+	return forward ? WQ_OK
+	               : wq__fail(WQ_EINVAL,
+	                          "now_ns is %" PRId64 ", but the clock is at %" PRId64 " already",
+	                          to_ns, now);
 }
 
 int wq_manual_clock_advance(wq_manual_clock *mc, int64_t by_ns)
 {
-	return mc && by_ns >= 0 ? step(mc, by_ns, -1) : WQ_EINVAL;
+	if (!mc || by_ns < 0)
+		return wq__fail(WQ_EINVAL, "%s", mc ? "by_ns is negative" : "the clock is NULL");
+	return step(mc, by_ns, -1);
 }
 
 int wq_manual_clock_set(wq_manual_clock *mc, int64_t now_ns)
 {
-	return mc && now_ns >= 0 ? step(mc, 0, now_ns) : WQ_EINVAL;
+	if (!mc || now_ns < 0)
+		return wq__fail(WQ_EINVAL, "%s", mc ? "now_ns is negative" : "the clock is NULL");
+	return step(mc, 0, now_ns);
 }

@@ -244,9 +244,9 @@ static int leave(wq_timer *t, int rc)
 int wq_timer_add(wq_timer *t, int64_t due_ns, wq_timer_fn fn, void *ctx, wq_timer_id *id)
 {
 	if (!t)
-		return WQ_EINVAL;
+		return wq__wheel_is_null();
 	if (t->forked)
-		return WQ_EFORKED;
+		return wq_fail(WQ_EFORKED, NULL);
 	enter(t);
 	return leave(t, wq_wheel_add(t->wheel, due_ns, fn, ctx, id));
 }
@@ -254,18 +254,18 @@ int wq_timer_add(wq_timer *t, int64_t due_ns, wq_timer_fn fn, void *ctx, wq_time
 int wq_timer_after(wq_timer *t, int64_t delay_ns, wq_timer_fn fn, void *ctx, wq_timer_id *id)
 {
 	if (!t)
-		return WQ_EINVAL;
+		return wq__wheel_is_null();
 	if (t->forked)
-		return WQ_EFORKED;
+		return wq_fail(WQ_EFORKED, NULL);
 	return wq_timer_add(t, wq_time_add(now(t), delay_ns > 0 ? delay_ns : 0), fn, ctx, id);
 }
 
 int wq_timer_every(wq_timer *t, int64_t period_ns, wq_timer_fn fn, void *ctx, wq_timer_id *id)
 {
-	if (!t || !fn || period_ns <= 0)
-		return WQ_EINVAL;
+	if (!t)
+		return wq__wheel_is_null();
 	if (t->forked)
-		return WQ_EFORKED;
+		return wq_fail(WQ_EFORKED, NULL);
 	enter(t);
 	return leave(t, wq__wheel_every_at(t->wheel, wq_time_add(now(t), period_ns), period_ns, fn,
 	                                   ctx, id));

@@ -149,15 +149,15 @@ static int make(wq_wheel *w, int64_t due_ns, struct wq__record r, uint32_t flags
 	wq_timer_id made;
 
 	if (w->stopped)
-		return WQ_ESHUTDOWN;
+		return wq__fail(WQ_ESHUTDOWN, "the timing wheel is stopped");
 	if (!wq__place_ready(shelf) && !wq__place_find(&w->places, shelf))
-		return WQ_ENOMEM;
+		return wq__fail_memory();
 	made = wq__place_take(&w->places, shelf, r, flags);
 	/* One that never fires needs no reference. */
 	if (due_ns != WQ_NEVER &&
 	    wq__tw_insert(&w->tw, w->now_ns, (wq__ref){.due_ns = due_ns, .what = made}) < 0) {
 		wq__place_drop(&w->places, made);
-		return WQ_ENOMEM;
+		return wq__fail_memory();
 	}
 	if (id)
 		*id = made;
@@ -188,12 +188,12 @@ static int make_special(wq_wheel *w, int64_t due_ns, wq_timer_fn fn, void *ctx, 
 	int rc;
 
 	if (!e)
-		return WQ_ENOMEM;
+		return wq__fail_memory();
 	e->refers = due_ns != WQ_NEVER;
 	/* What is periodic is referred to again each time it fires, which must not fail. */
 	rc = period_ns == 0 || wq__tw_spare(&w->tw)
 	         ? make(w, due_ns, (struct wq__record){.fn = fn, .ctx = e}, WQ__FLAGS, &made)
-	         : WQ_ENOMEM;
+	         : wq__fail_memory();
 	if (rc < 0) {
 		extra_free(w, e);
 		return rc;
@@ -204,11 +204,16 @@ static int make_special(wq_wheel *w, int64_t due_ns, wq_timer_fn fn, void *ctx, 
 	return WQ_OK;
 }
 
+int wq__wheel_is_null(void)
+{
+	return wq__fail(WQ_EINVAL, "the timing wheel is NULL");
+}
+
 /* Whatever has to be seen to. Apart, so that add() saves no registers; likewise below. */
 static wq__cold int add_any(wq_wheel *w, int64_t due_ns, wq_timer_fn fn, void *ctx, wq_timer_id *id)
 {
 	if (!fn || due_ns < 0)
-		return WQ_EINVAL;
+		return wq__fail(WQ_EINVAL, "%s", fn ? "due_ns is negative" : "fn is NULL");
 	if (due_ns == WQ_NEVER)
 		return make_special(w, due_ns, fn, ctx, 0, id);
 	return make(w, due_ns, (struct wq__record){.fn = fn, .ctx = ctx}, WQ__USED, id);
@@ -235,15 +240,15 @@ static inline int add(wq_wheel *w, int64_t due_ns, wq_timer_fn fn, void *ctx, wq
 
 int wq_wheel_add(wq_wheel *w, int64_t due_ns, wq_timer_fn fn, void *ctx, wq_timer_id *id)
 {
-	return w ? add(w, due_ns, fn, ctx, id) : WQ_EINVAL;
+	return wq__likely(w) ? add(w, due_ns, fn, ctx, id) : wq__wheel_is_null();
 }
 
 int wq_wheel_after(wq_wheel *w, int64_t delay_ns, wq_timer_fn fn, void *ctx, wq_timer_id *id)
 {
 	int64_t due_ns;
 
-	if (!w)
-		return WQ_EINVAL;
+	if (wq__unlikely(!w))
+		return wq__wheel_is_null();
 	if (delay_ns < 0)
 		delay_ns = 0;
 	if (__builtin_add_overflow(w->now_ns, delay_ns, &due_ns))
@@ -254,13 +259,17 @@ int wq_wheel_after(wq_wheel *w, int64_t delay_ns, wq_timer_fn fn, void *ctx, wq_
 int wq__wheel_every_at(wq_wheel *w, int64_t first_ns, int64_t period_ns, wq_timer_fn fn, void *ctx,
                        wq_timer_id *id)
 {
+	if (!fn)
+		return wq__fail(WQ_EINVAL, "fn is NULL");
+	if (period_ns <= 0)
+		return wq__fail(WQ_EINVAL, "period_ns is %" PRId64 ", not above 0", period_ns);
 	return make_special(w, first_ns, fn, ctx, period_ns, id);
 }
 
 int wq_wheel_every(wq_wheel *w, int64_t period_ns, wq_timer_fn fn, void *ctx, wq_timer_id *id)
 {
-	if (!w || !fn || period_ns <= 0)
-		return WQ_EINVAL;
+	if (!w)
+		return wq__wheel_is_null();
 	return wq__wheel_every_at(w, wq_time_add(w->now_ns, period_ns), period_ns, fn, ctx, id);
 }
 

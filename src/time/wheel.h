@@ -19,4 +19,7 @@ bool wq__wheel_pop(wq_wheel *w, int64_t now_ns, struct wq__due *out);
 int wq__wheel_every_at(wq_wheel *w, int64_t first_ns, int64_t period_ns, wq_timer_fn fn, void *ctx,
                        wq_timer_id *id);
 
+/* Says that there is no wheel, and answers WQ_EINVAL. */
+__attribute__((cold)) int wq__wheel_is_null(void);
+
 #endif

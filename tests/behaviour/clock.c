@@ -39,6 +39,13 @@ static void manual_clock_bad_arguments(void **state)
 	IS(wq_manual_clock_advance(NULL, 1), WQ_EINVAL);
 	IS(wq_manual_clock_set(NULL, 1), WQ_EINVAL);
 	IS(wq_manual_clock_now(NULL), WQ_EINVAL);
+
+	wq_clock none = wq_manual_clock_clock(NULL);
+	wq_queue *q = NULL;
+
+	assert_true(!none.now && !none.watch && !none.ctx);
+	IS(wq_new(&q, &(wq_options){.clock = &none}), WQ_EINVAL);
+	assert_null(q);
 }
 
 static void manual_clock_is_busy_while_a_queue_runs_on_it(void **state)

@@ -71,6 +71,7 @@ static void successes_leave_it_alone(void **state)
 	SILENT(wq_free(q), 1);
 	/* Nor do calls whose status says it all. */
 	SILENT(wq_add(NULL, "a", 1), WQ_EINVAL);
+	SILENT(wq_done(NULL, &it), WQ_EINVAL);
 	SILENT(wq_get(NULL, &it), WQ_EINVAL);
 }
 
@@ -151,7 +152,8 @@ static void of_a_queue(void **state)
 	    {{.allocator = &no_allocator}, "the allocator has no function alloc or free"},
 	    {{.order = &no_order}, "the order has no function push or pop"},
 	    {{.engine_options = r}, "engine_options are given without an engine"},
-	    {{.limiter = wq_limiter_exponential(0, 1)}, before}, /* it was said then */
+	    {{.limiter = wq_limiter_exponential(0, 1)},
+	     "wq_limiter_exponential: base_ns is 0, not above 0"},
 	};
 
 	for (size_t i = 0; i < LENGTH(cases); i++) {
@@ -206,7 +208,7 @@ static void of_an_add(void **state)
 	} cases[] = {
 	    {{.reserved = {0, 0, 0, 0, 1}}, "a reserved word of wq_add_options is not zero"},
 	    {{.limited = 2}, "limited is 2, neither 0 nor 1"},
-	    {{.after_ns = 1, .policy = (enum wq_policy)5}, "policy is 5, which is none"},
+	    {{.after_ns = 1, .policy = (enum wq_policy)5}, "policy is 5: there is no such policy"},
 	    {{.at_ns = -1}, "at_ns is negative"},
 	    {{.at_ns = 1, .after_ns = 1}, "after_ns and at_ns are both given"},
 	    {{.at_ns = 1, .after_ns = -1}, "after_ns and at_ns are both given"},
@@ -227,7 +229,7 @@ static void of_an_add(void **state)
 		IS(state_of(q, "a"), 0);
 	}
 	SAYS(wq_add_with(plain, "a", 1, &(wq_add_options){.after_ns = 1, .within_ns = 1}),
-	     WQ_EINVAL, "within_ns is given, but wq_options.within is 0");
+	     WQ_EINVAL, "within_ns is given, but wq_options.within is 0: set it to 1 in wq_new()");
 	IS(wq_free(q), 0);
 	IS(wq_free(plain), 0);
 }
@@ -242,8 +244,8 @@ static void of_a_drain(void **state)
 	SAYS(wq_drain_until(NULL, 0, NULL, NULL), WQ_EINVAL, "the queue is NULL");
 	SAYS(wq_drain_for(NULL, 0, NULL, NULL), WQ_EINVAL, "the queue is NULL");
 	SAYS(wq_drain_until(q, -1, NULL, NULL), WQ_EINVAL, "the deadline is negative");
-	SAYS(wq_drain_until(q, 0, &o, NULL), WQ_EINVAL, "mode is 3, which is none");
-	SAYS(wq_drain_for(q, 0, &o, NULL), WQ_EINVAL, "mode is 3, which is none");
+	SAYS(wq_drain_until(q, 0, &o, NULL), WQ_EINVAL, "mode is 3: there is no such mode");
+	SAYS(wq_drain_for(q, 0, &o, NULL), WQ_EINVAL, "mode is 3: there is no such mode");
 	o = (wq_drain_options){.reserved0 = 1};
 	SAYS(wq_drain_until(q, 0, &o, NULL), WQ_EINVAL,
 	     "a reserved word of wq_drain_options is not zero");
@@ -255,6 +257,191 @@ static void of_a_drain(void **state)
 	}
 	IS(wq_shutting_down(q), 0);
 	IS(wq_free(q), 0);
+}
+
+static int free_inside(void *ctx, const wq_key_info *info)
+{
+	(void)info;
+	SAYS(wq_free(ctx), WQ_EBUSY, "a thread waits in the queue or walks over it");
+	return 1;
+}
+
+static wq_verdict finish(void *ctx, const wq_item *it)
+{
+	(void)ctx, (void)it;
+	return WQ_DONE;
+}
+
+static void of_a_free(void **state)
+{
+	wq_pool_options one = {.workers = 1, .handler = finish};
+	wq_registry *r = NULL;
+	wq_queue *q = NULL;
+	wq_pool *p = NULL;
+	wq_item a, b;
+
+	(void)state;
+	IS(wq_registry_new(&r), WQ_OK);
+	IS(wq_new(&q, &(wq_options){.name = "q", .registry = r}), WQ_OK);
+	IS(wq_add_str(q, "a"), WQ_QUEUED);
+	IS(wq_add_str(q, "b"), WQ_QUEUED);
+	IS(wq_walk(q, free_inside, q), 1);
+	IS(wq_try_get(q, &a), WQ_OK);
+	SAYS(wq_free(q), WQ_EBUSY, "1 key is held");
+	IS(wq_try_get(q, &b), WQ_OK);
+	SAYS(wq_free(q), WQ_EBUSY, "2 keys are held");
+	IS(wq_done(q, &a), WQ_OK);
+	IS(wq_done(q, &b), WQ_OK);
+	IS(wq_pool_start(&p, q, &one), WQ_OK);
+	SAYS(wq_free(q), WQ_EBUSY, "the queue has a pool");
+	IS(wq_pool_stop_for(p, WQ_NEVER), WQ_OK);
+	SAYS(wq_pool_resize(p, 2), WQ_ESHUTDOWN, "the pool is stopped");
+	IS(wq_pool_free(p), WQ_OK);
+	SAYS(wq_registry_free(r), WQ_EBUSY, "the registry lists a queue");
+	SILENT(wq_free(q), 0);
+	IS(wq_registry_hold(r), WQ_OK);
+	SAYS(wq_registry_free(r), WQ_EBUSY, "the registry is held by wq_registry_hold()");
+	IS(wq_registry_release(r), WQ_OK);
+	SILENT(wq_registry_free(r), WQ_OK);
+}
+
+static void of_a_verdict(void **state)
+{
+	static const struct {
+		wq_verdict v;
+		const char *text;
+	} cases[] = {
+	    {{.kind = 5}, "kind is 5: there is no such verdict"},
+	    {{.kind = WQ_VERDICT_RETRY, .delay_ns = -1}, "delay_ns of the verdict is negative"},
+	    {{.reserved0 = 1}, "a reserved word of wq_verdict is not zero"},
+	};
+	wq_queue *q = NULL;
+	wq_item it, spoilt;
+
+	(void)state;
+	IS(wq_new(&q, NULL), WQ_OK);
+	IS(wq_add_str(q, "a"), WQ_QUEUED);
+	IS(wq_try_get(q, &it), WQ_OK);
+	for (size_t i = 0; i < LENGTH(cases); i++) {
+		SAYS(wq_settle(q, &it, cases[i].v), WQ_EINVAL, cases[i].text);
+		SAYS(wq_settle_next_until(q, &it, cases[i].v, 0, NULL), WQ_EINVAL, cases[i].text);
+	}
+	SAYS(wq_settle(NULL, &it, WQ_DONE), WQ_EINVAL, "the queue is NULL");
+	SAYS(wq_settle(q, NULL, WQ_DONE), WQ_EINVAL, "the item is NULL");
+	SAYS(wq_retry(q, NULL), WQ_EINVAL, "the item is NULL");
+	spoilt = it;
+	spoilt.reserved[1] = 1;
+	SAYS(wq_settle(q, &spoilt, WQ_DONE), WQ_EINVAL, "a reserved word of wq_item is not zero");
+	SAYS(wq_settle_next_until(q, &it, WQ_DONE, -2, NULL), WQ_EINVAL,
+	     "the deadline is negative, and not WQ_NOWAIT");
+	SAYS(wq_settle_next_for(NULL, &it, WQ_DONE, 0, NULL), WQ_EINVAL, "the queue is NULL");
+	SILENT(wq_settle(q, &it, WQ_DONE), WQ_OK);
+	SILENT(wq_settle(q, &it, WQ_DONE), WQ_ESTALE);
+	IS(wq_free(q), 0);
+}
+
+static void of_a_delayed_add(void **state)
+{
+	wq_queue *q = NULL;
+
+	(void)state;
+	IS(wq_new(&q, NULL), WQ_OK);
+	SAYS(wq_add_at(q, "a", 1, -1), WQ_EINVAL, "due_ns is negative");
+	SAYS(wq_add_at(NULL, "a", 1, 1), WQ_EINVAL, "the queue is NULL");
+	SAYS(wq_add_at(q, NULL, 1, 1), WQ_EINVAL, "key is NULL, and len is not 0");
+	SAYS(wq_add_with(NULL, "a", 1, NULL), WQ_EINVAL, "the queue is NULL");
+	SAYS(wq_add_with(q, NULL, 1, NULL), WQ_EINVAL, "key is NULL, and len is not 0");
+	SILENT(wq_add_after(NULL, "a", 1, 1), WQ_EINVAL);
+	SILENT(wq_add_at(q, "a", WQ_KEY_MAX + 1, 1), WQ_ETOOLONG);
+	IS(wq_free(q), 0);
+}
+
+static void of_set_failures(void **state)
+{
+	wq_queue *q = NULL, *uncounted = NULL;
+
+	(void)state;
+	IS(wq_new(&q, NULL), WQ_OK);
+	IS(wq_new(&uncounted, &(wq_options){.limiter = wq_limiter_bucket(1, 1)}), WQ_OK);
+	IS(wq_add_str(q, "a"), WQ_QUEUED);
+	IS(wq_add_str(uncounted, "a"), WQ_QUEUED);
+	SAYS(wq_set_failures(NULL, "a", 1, 1), WQ_EINVAL, "the queue is NULL");
+	SAYS(wq_set_failures(q, NULL, 1, 1), WQ_EINVAL, "key is NULL, and len is not 0");
+	SAYS(wq_set_failures(q, "a", 1, 0), WQ_EINVAL, "failures is 0: use wq_forget()");
+	SAYS(wq_set_failures(q, "a", 1, WQ_FAILURES_MAX + 1), WQ_EINVAL,
+	     "failures is 4194304, more than WQ_FAILURES_MAX");
+	SAYS(wq_set_failures(uncounted, "a", 1, 1), WQ_ENOTSUP,
+	     "the limiter counts no failures, or its own");
+	SILENT(wq_set_failures(q, "b", 1, 1), WQ_ENOTFOUND);
+	SILENT(wq_set_failures(q, "a", 1, 1), WQ_OK);
+	IS(wq_free(q), 1);
+	IS(wq_free(uncounted), 1);
+}
+
+static void fire(void *ctx, const wq_timer_event *event)
+{
+	(void)ctx, (void)event;
+}
+
+static void of_timers(void **state)
+{
+	wq_wheel *w = NULL;
+	wq_timer *t = NULL;
+
+	(void)state;
+	IS(wq_wheel_new(&w, 0, NULL), WQ_OK);
+	SAYS(wq_wheel_add(NULL, 1, fire, NULL, NULL), WQ_EINVAL, "the timing wheel is NULL");
+	SAYS(wq_wheel_after(NULL, 1, fire, NULL, NULL), WQ_EINVAL, "the timing wheel is NULL");
+	SAYS(wq_wheel_every(NULL, 1, fire, NULL, NULL), WQ_EINVAL, "the timing wheel is NULL");
+	SAYS(wq_wheel_add(w, -1, fire, NULL, NULL), WQ_EINVAL, "due_ns is negative");
+	SAYS(wq_wheel_after(w, 1, NULL, NULL, NULL), WQ_EINVAL, "fn is NULL");
+	SAYS(wq_wheel_every(w, 0, fire, NULL, NULL), WQ_EINVAL, "period_ns is 0, not above 0");
+	IS(wq_wheel_stop(w), WQ_OK);
+	SAYS(wq_wheel_add(w, 1, fire, NULL, NULL), WQ_ESHUTDOWN, "the timing wheel is stopped");
+	IS(wq_wheel_free(w), 0);
+
+	IS(wq_timer_new(&t, NULL), WQ_OK);
+	SAYS(wq_timer_add(NULL, 1, fire, NULL, NULL), WQ_EINVAL, "the timing wheel is NULL");
+	SAYS(wq_timer_after(NULL, 1, fire, NULL, NULL), WQ_EINVAL, "the timing wheel is NULL");
+	SAYS(wq_timer_every(NULL, 1, fire, NULL, NULL), WQ_EINVAL, "the timing wheel is NULL");
+	SAYS(wq_timer_add(t, -1, fire, NULL, NULL), WQ_EINVAL, "due_ns is negative");
+	SAYS(wq_timer_add(t, 1, NULL, NULL, NULL), WQ_EINVAL, "fn is NULL");
+	SAYS(wq_timer_after(t, 1, NULL, NULL, NULL), WQ_EINVAL, "fn is NULL");
+	SAYS(wq_timer_every(t, 1, NULL, NULL, NULL), WQ_EINVAL, "fn is NULL");
+	SAYS(wq_timer_every(t, -1, fire, NULL, NULL), WQ_EINVAL, "period_ns is -1, not above 0");
+	SILENT(wq_timer_after(t, WQ_HOUR, fire, NULL, NULL), WQ_OK);
+	IS(wq_timer_stop(t), WQ_OK);
+	SAYS(wq_timer_after(t, 1, fire, NULL, NULL), WQ_ESHUTDOWN, "the timing wheel is stopped");
+	SAYS(wq_timer_every(t, 1, fire, NULL, NULL), WQ_ESHUTDOWN, "the timing wheel is stopped");
+	IS(wq_timer_free(t), 1);
+}
+
+static void of_a_clock(void **state)
+{
+	wq_manual_clock *mc = NULL;
+	wq_queue *q = NULL;
+
+	(void)state;
+	IS(wq_manual_clock_new(&mc, 15), WQ_OK);
+	SAYS(wq_manual_clock_set(NULL, 1), WQ_EINVAL, "the clock is NULL");
+	SAYS(wq_manual_clock_set(mc, -1), WQ_EINVAL, "now_ns is negative");
+	SAYS(wq_manual_clock_set(mc, 14), WQ_EINVAL,
+	     "now_ns is 14, but the clock is at 15 already");
+	SAYS(wq_manual_clock_advance(NULL, 1), WQ_EINVAL, "the clock is NULL");
+	SAYS(wq_manual_clock_advance(mc, -1), WQ_EINVAL, "by_ns is negative");
+	SILENT(wq_manual_clock_set(mc, 15), WQ_OK);
+
+	wq_clock clock = wq_manual_clock_clock(mc);
+
+	IS(wq_new(&q, &(wq_options){.clock = &clock}), WQ_OK);
+	SAYS(wq_manual_clock_free(mc), WQ_EBUSY, "a queue, pool or timer uses the clock");
+	IS(wq_free(q), 0);
+	SILENT(wq_manual_clock_free(mc), WQ_OK);
+
+	/* Without a manual clock there is none: a queue refuses it. */
+	clock = wq_manual_clock_clock(NULL);
+	SAYS(wq_new(&q, &(wq_options){.clock = &clock}), WQ_EINVAL,
+	     "the clock has no function now");
 }
 
 static wq_verdict drain_inside(void *ctx, const wq_item *it)
@@ -401,36 +588,65 @@ static void of_a_limiter(void **state)
 	wq_limiter_functions f = {0};
 
 	(void)state;
-	SAYS(made(wq_limiter_exponential(0, 1)), WQ_EINVAL, "base_ns is 0, not above 0");
-	SAYS(made(wq_limiter_exponential(-5, 1)), WQ_EINVAL, "base_ns is -5, not above 0");
+	SAYS(made(wq_limiter_exponential(0, 1)), WQ_EINVAL,
+	     "wq_limiter_exponential: base_ns is 0, not above 0");
+	SAYS(made(wq_limiter_exponential(-5, 1)), WQ_EINVAL,
+	     "wq_limiter_exponential: base_ns is -5, not above 0");
 	SAYS(made(wq_limiter_exponential(5, 4)), WQ_EINVAL,
-	     "max_ns is 4, less than base_ns, which is 5");
+	     "wq_limiter_exponential: max_ns is 4, less than base_ns, which is 5");
+	SAYS(made(wq_limiter_exponential(INT64_MAX, INT64_MIN)), WQ_EINVAL,
+	     "wq_limiter_exponential: max_ns is -9223372036854775808, less than base_ns, which is "
+	     "9223372036854775807");
 	SAYS(made(wq_limiter_jittered(0, 1, WQ_JITTER_FULL, 1)), WQ_EINVAL,
-	     "base_ns is 0, not above 0");
-	SAYS(made(wq_limiter_jittered(1, 1, (enum wq_jitter)4, 1)), WQ_EINVAL,
-	     "jitter is 4, which is none");
-	SAYS(made(wq_limiter_fast_slow(-1, 1, 1)), WQ_EINVAL, "fast_ns is negative");
-	SAYS(made(wq_limiter_fast_slow(1, -1, 1)), WQ_EINVAL, "slow_ns is negative");
-	SAYS(made(wq_limiter_bucket(-1.5, 1)), WQ_EINVAL, "rate is -1.5, neither 0 nor above");
+	     "wq_limiter_jittered: base_ns is 0, not above 0");
+	SAYS(made(wq_limiter_jittered(2, 1, WQ_JITTER_NONE, 1)), WQ_EINVAL,
+	     "wq_limiter_jittered: max_ns is 1, less than base_ns, which is 2");
+	SAYS(made(wq_limiter_jittered(1, 1, (enum wq_jitter)99, 1)), WQ_EINVAL,
+	     "wq_limiter_jittered: jitter is 99: there is no such jitter");
+	SAYS(made(wq_limiter_fast_slow(-1, 1, 1)), WQ_EINVAL,
+	     "wq_limiter_fast_slow: fast_ns is negative");
+	SAYS(made(wq_limiter_fast_slow(1, -1, 1)), WQ_EINVAL,
+	     "wq_limiter_fast_slow: slow_ns is negative");
+	SAYS(made(wq_limiter_bucket(-1.5, 1)), WQ_EINVAL,
+	     "wq_limiter_bucket: rate is -1.5: it must be 0 or more");
 	SAYS(made(wq_limiter_bucket((double)NAN, 1)), WQ_EINVAL,
-	     "rate is nan, neither 0 nor above");
-	SAYS(made(wq_limiter_bucket(1, -1)), WQ_EINVAL, "burst is -1, below 0");
-	SAYS(made(wq_limiter_bucket_per_key(1, -1)), WQ_EINVAL, "burst is -1, below 0");
-	SAYS(made(wq_limiter_max_of(NULL, 1)), WQ_EINVAL, "there are no parts");
-	SAYS(made(wq_limiter_max_of(&(wq_limiter *){NULL}, 0)), WQ_EINVAL, "there are no parts");
-	SAYS(made(wq_limiter_max_of(&(wq_limiter *){NULL}, 1)), WQ_ENOMEM, "a limiter is NULL");
-	SAYS(made(many(plain, 9)), WQ_EINVAL, "there are 9 parts, more than WQ_PARTS_MAX");
+	     "wq_limiter_bucket: rate is nan: it must be 0 or more");
+	SAYS(made(wq_limiter_bucket(1, -1)), WQ_EINVAL, "wq_limiter_bucket: burst is -1, below 0");
+	SAYS(made(wq_limiter_bucket_per_key(1, -1)), WQ_EINVAL,
+	     "wq_limiter_bucket_per_key: burst is -1, below 0");
+	SAYS(made(wq_limiter_bucket_per_part(1, -1, '/', 1)), WQ_EINVAL,
+	     "wq_limiter_bucket_per_part: burst is -1, below 0");
+	SAYS(made(wq_limiter_bucket_per_part(1, 1, '/', 0)), WQ_EINVAL,
+	     "wq_limiter_bucket_per_part: n is 0: a part ends at a separator");
+	SAYS(made(wq_limiter_max_of(NULL, 3)), WQ_EINVAL, "wq_limiter_max_of: parts is NULL");
+	SAYS(made(wq_limiter_max_of(&(wq_limiter *){NULL}, 0)), WQ_EINVAL,
+	     "wq_limiter_max_of: there are no components: n is 0");
+	SAYS(made(wq_limiter_max_of(&(wq_limiter *){NULL}, 1)), WQ_ENOMEM,
+	     "wq_limiter_max_of: a component is NULL");
+	SAYS(made(many(plain, 9)), WQ_EINVAL,
+	     "wq_limiter_max_of: there are 9 components, more than WQ_PARTS_MAX");
 	SAYS(made(many(two_buckets, 5)), WQ_EINVAL,
-	     "the parts keep 160 bytes of a key, more than 128");
-	SAYS(made(wq_limiter_max_wait(plain(), -1)), WQ_EINVAL, "max_ns is negative");
-	SAYS(made(wq_limiter_max_wait(NULL, 1)), WQ_ENOMEM, "a limiter is NULL");
-	SAYS(made(wq_limiter_bounded(plain(), 0)), WQ_EINVAL, "idle_ns is 0, not above 0");
-	SAYS(made(wq_limiter_custom(NULL)), WQ_EINVAL, "there are no functions: f is NULL");
-	SAYS(made(wq_limiter_custom(&f)), WQ_EINVAL, "the limiter has no function when");
+	     "wq_limiter_max_of: the components keep 160 bytes of a key, more than 128");
+	SAYS(made(wq_limiter_max_wait(plain(), -1)), WQ_EINVAL,
+	     "wq_limiter_max_wait: max_ns is negative");
+	SAYS(made(wq_limiter_max_wait(NULL, 1)), WQ_ENOMEM,
+	     "wq_limiter_max_wait: a component is NULL");
+	SAYS(made(wq_limiter_bounded(plain(), 0)), WQ_EINVAL,
+	     "wq_limiter_bounded: idle_ns is 0, not above 0");
+	SAYS(made(wq_limiter_bounded(NULL, 1)), WQ_ENOMEM,
+	     "wq_limiter_bounded: a component is NULL");
+	SAYS(made(wq_limiter_custom(NULL)), WQ_EINVAL, "wq_limiter_custom: f is NULL");
+	SAYS(made(wq_limiter_custom(&f)), WQ_EINVAL,
+	     "wq_limiter_custom: there is no function when");
 	f.when = when_0;
-	SAYS(made(wq_limiter_custom(&f)), WQ_EINVAL, "the limiter has no function forget");
+	SAYS(made(wq_limiter_custom(&f)), WQ_EINVAL,
+	     "wq_limiter_custom: there is no function forget");
 	f.forget = forget_nothing;
-	SAYS(made(wq_limiter_custom(&f)), WQ_EINVAL, "the limiter has no function failures");
+	SAYS(made(wq_limiter_custom(&f)), WQ_EINVAL,
+	     "wq_limiter_custom: there is no function failures");
+	f.reserved[3] = 1;
+	SAYS(made(wq_limiter_custom(&f)), WQ_EINVAL,
+	     "wq_limiter_custom: a reserved word of wq_limiter_functions is not zero");
 	SILENT(made(wq_limiter_controller()), WQ_OK);
 }
 
@@ -444,18 +660,65 @@ static void of_a_limiter_inside_another(void **state)
 	SAYS(wq_new(&none,
 	            &(wq_options){.limiter = wq_limiter_bounded(
 				      wq_limiter_max_wait(wq_limiter_bucket(1, -7), 5), WQ_HOUR)}),
-	     WQ_EINVAL, "burst is -7, below 0");
+	     WQ_EINVAL, "wq_limiter_bucket: burst is -7, below 0");
 	IS(wq_new(&q, &(wq_options){.limiter = taken}), WQ_OK);
 	SAYS(wq_new(&none, &(wq_options){.limiter = taken}), WQ_EBUSY,
-	     "a limiter belongs to another already");
-	SAYS(made(wq_limiter_max_wait(taken, 5)), WQ_EBUSY, "a limiter belongs to another already");
+	     "the limiter belongs to another limiter or queue already");
+	SAYS(made(wq_limiter_max_wait(taken, 5)), WQ_EBUSY,
+	     "wq_limiter_max_wait: a component belongs to another limiter or queue already");
 	/* Of two causes the first is answered, and told. */
 	wq_limiter *parts[] = {wq_limiter_bounded(plain(), 0), taken};
 
-	SILENT(made(wq_limiter_max_of(parts, 2)), WQ_EINVAL);
+	SAYS(made(wq_limiter_max_of(parts, 2)), WQ_EINVAL,
+	     "wq_limiter_bounded: idle_ns is 0, not above 0");
 	SAYS(wq_new(NULL, &(wq_options){.limiter = taken}), WQ_EINVAL, "out is NULL");
 	assert_null(none);
 	IS(wq_free(q), 0);
+}
+
+/* Of several bad components the first is told, whichever was made last, and from deep inside. */
+static void of_several_limiters(void **state)
+{
+	wq_limiter *first = wq_limiter_bucket(1, -1), *second = wq_limiter_bucket(1, -2);
+	wq_limiter *bad[WQ_PARTS_MAX];
+	wq_queue *q = NULL;
+	char text[64];
+
+	(void)state;
+	SAYS(made(wq_limiter_max_of((wq_limiter *[]){first, second}, 2)), WQ_EINVAL,
+	     "wq_limiter_bucket: burst is -1, below 0");
+	SAYS(made(wq_limiter_max_of((wq_limiter *[]){second, first}, 2)), WQ_EINVAL,
+	     "wq_limiter_bucket: burst is -2, below 0");
+	SAYS(wq_new(&q, &(wq_options){.limiter = wq_limiter_max_of(
+					  (wq_limiter *[]){plain(), wq_limiter_max_wait(first, 5),
+	                                                   wq_limiter_bounded(second, 0)},
+					  3)}),
+	     WQ_EINVAL, "wq_limiter_bucket: burst is -1, below 0");
+	assert_null(q);
+	for (int i = 0; i < WQ_PARTS_MAX; i++)
+		bad[i] = wq_limiter_bucket(1, -10 - i);
+	for (int i = 0; i < WQ_PARTS_MAX; i++) {
+		snprintf(text, sizeof text, "wq_limiter_bucket: burst is %d, below 0", -10 - i);
+		SAYS(made(wq_limiter_max_of(&bad[i], (size_t)(WQ_PARTS_MAX - i))), WQ_EINVAL, text);
+	}
+}
+
+static int64_t takes_it(void *arg)
+{
+	wq_limiter *l = arg;
+
+	SILENT(made(wq_limiter_max_wait(l, 5)), WQ_EINVAL);
+	return 0;
+}
+
+/* Another thread gets the status, but has no text of it. */
+static void of_a_limiter_of_another_thread(void **state)
+{
+	struct actor a;
+
+	(void)state;
+	actor_start(&a, takes_it, wq_limiter_bucket(1, -1));
+	IS(actor_join(&a), 0);
 }
 
 /* ---- what knows the time ---------------------------------------------------- */
@@ -547,6 +810,14 @@ int main(void)
 	    cmocka_unit_test(of_a_loop),
 	    cmocka_unit_test(of_a_limiter),
 	    cmocka_unit_test(of_a_limiter_inside_another),
+	    cmocka_unit_test(of_several_limiters),
+	    cmocka_unit_test(of_a_limiter_of_another_thread),
+	    cmocka_unit_test(of_a_free),
+	    cmocka_unit_test(of_a_verdict),
+	    cmocka_unit_test(of_a_delayed_add),
+	    cmocka_unit_test(of_set_failures),
+	    cmocka_unit_test(of_timers),
+	    cmocka_unit_test(of_a_clock),
 	    cmocka_unit_test(of_times),
 	    cmocka_unit_test(nothing_is_freed),
 	};

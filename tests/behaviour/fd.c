@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/epoll.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -292,6 +293,79 @@ static void fd_none_left(void **state)
 	IS(readable(wq_fd(f->q)), 1);
 }
 
+/* How many events an edge has brought. */
+static int edges(int outer, int timeout_ms)
+{
+	struct epoll_event ev;
+
+	return epoll_wait(outer, &ev, 1, timeout_ms);
+}
+
+static void get_all(wq_queue *q, int last)
+{
+	wq_item it;
+	int rc;
+
+	while ((rc = wq_try_get(q, &it)) == WQ_OK)
+		IS(wq_done(q, &it), WQ_OK);
+	IS(rc, last);
+}
+
+/* [FD] With EPOLLET: whoever gets until nothing is ready misses nothing. On the real clock. */
+static void fd_edge_triggered(void **state)
+{
+	struct epoll_event ev = {.events = EPOLLIN | EPOLLET};
+	int outer = epoll_create1(EPOLL_CLOEXEC);
+	wq_queue *q;
+	wq_item it;
+
+	(void)state;
+	assert_true(outer >= 0);
+	IS(wq_new(&q, NULL), WQ_OK);
+	IS(wq_add_str(q, "before"), WQ_QUEUED);
+	IS(epoll_ctl(outer, EPOLL_CTL_ADD, wq_fd(q), &ev), 0);
+	IS(edges(outer, 0), 1);
+	get_all(q, WQ_EAGAIN);
+	IS(edges(outer, 0), 0);
+	for (int i = 0; i < 100; i++) {
+		IS(wq_add_str(q, "a"), WQ_QUEUED);
+		IS(wq_add_str(q, "b"), WQ_QUEUED);
+		IS(edges(outer, 0), 1);
+		IS(edges(outer, 0), 0); /* an edge, not a level */
+		get_all(q, WQ_EAGAIN);
+	}
+	/* Another thread takes the key: the edge comes, the get finds nothing, the next edge comes. */
+	IS(wq_add_str(q, "a"), WQ_QUEUED);
+	IS(wq_get(q, &it), WQ_OK);
+	IS(wq_done(q, &it), WQ_OK);
+	IS(edges(outer, 0), 1);
+	get_all(q, WQ_EAGAIN);
+	/* What comes due, also at a time that has passed when the timer is set. */
+	for (int i = 0; i < 20; i++) {
+		IS(wq_add_after(q, "a", 1, 100 * WQ_MICROSECOND), WQ_DELAYED);
+		IS(wq_add_after(q, "b", 1, 101 * WQ_MICROSECOND), WQ_DELAYED);
+		while (wq_state(q, "a", 1) || wq_state(q, "b", 1)) {
+			IS(edges(outer, 10000), 1);
+			get_all(q, WQ_EAGAIN);
+		}
+	}
+	while (edges(outer, 0) == 1)
+		get_all(q, WQ_EAGAIN);
+	/* A shutdown, and one beside a key that is ready. */
+	IS(wq_add_str(q, "a"), WQ_QUEUED);
+	IS(wq_shutdown(q), WQ_OK);
+	IS(edges(outer, 0), 1);
+	get_all(q, WQ_ESHUTDOWN);
+	IS(wq_free(q), 0);
+	IS(wq_new(&q, NULL), WQ_OK);
+	IS(epoll_ctl(outer, EPOLL_CTL_ADD, wq_fd(q), &ev), 0);
+	IS(edges(outer, 0), 0);
+	IS(wq_shutdown(q), WQ_OK);
+	IS(edges(outer, 0), 1);
+	IS(wq_free(q), 0);
+	IS(close(outer), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -309,6 +383,7 @@ int main(void)
 	    WITH_FIXTURE(fd_beside_a_blocked_get),
 	    cmocka_unit_test(fd_is_closed_by_free),
 	    WITH_FIXTURE(fd_none_left),
+	    cmocka_unit_test(fd_edge_triggered),
 	};
 
 	return cmocka_run_group_tests_name("fd", tests, NULL, NULL);

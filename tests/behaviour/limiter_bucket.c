@@ -428,6 +428,24 @@ static void failures_and_bucket_go_apart(void **state)
 	IS(wq_limiter_free(l), WQ_OK);
 }
 
+/* [RATE] Alone, a bucket's keys come due a token apart; beside a longer backoff they may meet. */
+static void alone_it_keeps_its_rate(void **state)
+{
+	wq_limiter *parts[] = {wq_limiter_bucket(10, 1), wq_limiter_exponential(1 * SEC, 8 * SEC)};
+	wq_limiter *both = wq_limiter_max_of(parts, 2), *alone = wq_limiter_bucket(10, 1);
+
+	(void)state;
+	IS(when(alone, "a", 0), 0);
+	IS(when(alone, "b", 0), 100 * MS);
+	IS(when(alone, "c", 0), 200 * MS);
+	/* Tokens at 0, 100 and 200 ms; all three run after a second. */
+	IS(when(both, "a", 0), 1 * SEC);
+	IS(when(both, "b", 0), 1 * SEC);
+	IS(when(both, "c", 0), 1 * SEC);
+	IS(wq_limiter_free(both), WQ_OK);
+	IS(wq_limiter_free(alone), WQ_OK);
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
@@ -446,6 +464,7 @@ int main(int argc, char **argv)
 	    cmocka_unit_test(a_debtor_does_not_keep_others),
 	    cmocka_unit_test(what_is_kept_at_the_ends),
 	    cmocka_unit_test(failures_and_bucket_go_apart),
+	    cmocka_unit_test(alone_it_keeps_its_rate),
 	};
 
 	seed = seed_from(argc, argv);

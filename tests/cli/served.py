@@ -84,9 +84,9 @@ class Served(Case):
     def adds_up(self):
         s = self.status()
         self.assertEqual(s["given"], s["merged"] + s["refused"] + s["done"] + s["dead"] + s["cancelled"] +
-                         s["there"])
-        self.assertEqual(s["there"], len(self.ls("--limit=0")) +
-                         len([e for e in self.ls("--limit=0") if e["again"]]))
+                         s["unfinished"])
+        self.assertEqual(s["unfinished"], len(self.ls("--limit=0")) +
+                         len([e for e in self.ls("--limit=0") if e["dirty"]]))
         return s
 
     # ---- a plain socket ----

@@ -175,7 +175,7 @@ class Batch(Served):
     def test_a_key_that_is_given_meanwhile_comes_again(self):
         self.held()
         self.ask("add", "b", "b", "d")
-        self.assertEqual({k["key"]: k["again"] for k in self.ls("--state=running")}, {"a": False, "b": True, "c": False})
+        self.assertEqual({k["key"]: k["dirty"] for k in self.ls("--state=running")}, {"a": False, "b": True, "c": False})
         self.let("go")
         self.ask("drain")
         self.assertEqual(self.lines("ran"), ["a b c", "d b"])
@@ -238,7 +238,7 @@ class Batch(Served):
             del todo[:n]
         p.stdin.close()
         self.assertEqual(p.wait(), 123)
-        self.assertIn(b"200 to do = 180 done + 20 dead + 0 cancelled + 0 left", p.stderr.read())
+        self.assertIn(b"200 to do = 180 done + 20 dead + 0 cancelled + 0 unfinished", p.stderr.read())
         self.assertFalse((self.dir / "twice").exists())
         self.assertEqual(sorted(self.lines("worked") + self.lines("dead"), key=int), keys)
 

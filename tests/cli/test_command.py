@@ -216,8 +216,8 @@ class CannotExecute(Case):
                     input="a\nb\nc\n")
         self.assertEqual((p.returncode, p.stdout), (status, b"a\n"), p.stderr)
         self.assertIn(b"wq: ./cmd cannot be executed any more: ", p.stderr)
-        self.assertIn(b"wq: stopped with 2 keys left: left\n", p.stderr)
-        self.assertIn(b"3 to do = 1 done + 0 dead + 0 cancelled + 2 left", p.stderr)
+        self.assertIn(b"wq: stopped with 2 keys unfinished: left\n", p.stderr)
+        self.assertIn(b"3 to do = 1 done + 0 dead + 0 cancelled + 2 unfinished", p.stderr)
         self.assertEqual(sorted(self.lines("left")), ["b", "c"])
         log = [json.loads(line) for line in self.lines("log")]
         self.assertEqual([(a["key"], a["outcome"], a["exit"]) for a in log],
@@ -242,7 +242,7 @@ class CannotExecute(Case):
         self.assertIn(b"what there is gets done", p.stderr.readline())
         self.let("go")
         self.assertEqual(p.stderr.readline(), b"wq: ./cmd cannot be executed any more: No such file or directory\n")
-        self.assertEqual(p.stderr.readline(), b"wq: stopped with 2 keys left: left\n")
+        self.assertEqual(p.stderr.readline(), b"wq: stopped with 2 keys unfinished: left\n")
         self.assertEqual(p.wait(), 127)
         self.assertEqual(sorted(self.lines("left")), ["b", "c"])
 

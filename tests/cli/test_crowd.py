@@ -111,7 +111,7 @@ class Crowd(Served):
         self.assertIn("0 of 2 given; the first not taken: a\n", said)
         late = self.connect()
         late.sendall(b"late\n")
-        self.assertEqual(self.status()["there"], 1)
+        self.assertEqual(self.status()["unfinished"], 1)
         self.assertIn(b"the run has no room", self.rest(late))
         self.assertIn("a connection that had keys to give was closed: there were too many", self.said())
         self.ask("stop")

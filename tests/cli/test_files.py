@@ -80,7 +80,7 @@ class Full(Case):
         p = self.wq("run", "-j1", "--leftover=left", "--", "sh", "-c", "kill $PPID",
                     input="".join(f"{i:0100}\n" for i in range(100)), preexec_fn=limit(5000))
         self.assertRegex(p.stderr.decode().splitlines()[-1],
-                         r"wq: stopped with 99 keys left: 49 in left, 50 printed above")
+                         r"wq: stopped with 99 keys unfinished: 49 in left, 50 printed above")
 
     def test_nothing_can_be_saved(self):
         """The directory is gone: what was written, but has no name, is printed."""

@@ -27,7 +27,7 @@ class Halt(Served):
         for halt in ("soon", "now", "soon,fail=1", "now,fail=1"):
             self.assertEqual(self.sequence(halt, "a", "bx", "c", "dx", "e"), 2, halt)
             self.assertIn("wq: halting: 1 of 2 keys failed for good\n", self.message)
-            self.assertIn("wq: stopped with 3 keys left: left\n", self.message)
+            self.assertIn("wq: stopped with 3 keys unfinished: left\n", self.message)
 
     def test_several(self):
         keys = "ax b cx d ex f gx".split()

@@ -147,7 +147,7 @@ class Look(Served):
 
     def test_ls(self):
         self.stage()
-        self.assertEqual([(e["key"], e["state"], e["failures"], e["again"]) for e in self.ls()],
+        self.assertEqual([(e["key"], e["state"], e["failures"], e["dirty"]) for e in self.ls()],
                          [("works", "running", 0, True), ("in line", "queued", 0, False),
                           ("bad", "waiting", 1, False)])
         lines = self.ask("ls").splitlines()
@@ -163,12 +163,12 @@ class Look(Served):
         s = self.status()
         self.assertEqual((s["name"], s["phase"], s["paused"], s["workers"], s["pid"]),
                          ("stage", "open", False, 1, self.run_.pid))
-        self.assertEqual((s["given"], s["attempts"], s["failed"], s["there"]), (4, 2, 1, 4))
+        self.assertEqual((s["given"], s["attempts"], s["failed"], s["unfinished"]), (4, 2, 1, 4))
         self.assertEqual((s["running"], s["queued"], s["waiting"], s["rate"]), (1, 1, 1, 0))
         self.assertTrue(3000 < s["next_due_s"] <= 3600)
         text = self.ask("status")
         self.assertRegex(text, r"1 running, 1 queued, 1 waiting \(the next in 5\dm\d\ds\)\n")
-        self.assertIn("4 given = 0 merged + 0 refused + 0 done + 0 dead + 0 cancelled + 4 there", text)
+        self.assertIn("4 given = 0 merged + 0 refused + 0 done + 0 dead + 0 cancelled + 4 unfinished", text)
 
     def test_limit(self):
         self.serve()
@@ -252,7 +252,7 @@ class Orders(Served):
         self.ask("cancel", "--kill", "k")
         self.ask("wait", "k")
         s = self.adds_up()
-        self.assertEqual((s["cancelled"], s["failed"], s["there"], s["attempts"]), (1, 0, 0, 1))
+        self.assertEqual((s["cancelled"], s["failed"], s["unfinished"], s["attempts"]), (1, 0, 0, 1))
         self.assertEqual(json.loads(self.lines("log")[0])["outcome"], "cancelled")
 
     def test_cancel_kill_and_again(self):
@@ -445,7 +445,7 @@ class Wait(Served):
         p.kill()
         self.until_status(connections=1)
         self.ask("cancel", "k")
-        self.assertEqual(self.status()["there"], 0)
+        self.assertEqual(self.status()["unfinished"], 0)
 
     def test_many_keys(self):
         self.serve()

@@ -223,8 +223,8 @@ class AddWait(Gated):
         p = self.begin("add", "--wait", "-")
         data = "\n".join(keys).encode()
         threading.Thread(target=lambda: (p.stdin.write(data), p.stdin.close()), daemon=True).start()
-        s = self.until(lambda: (s := self.status()) and s["there"] >= 62 and s)
-        self.assertLessEqual(s["there"], 64)
+        s = self.until(lambda: (s := self.status()) and s["unfinished"] >= 62 and s)
+        self.assertLessEqual(s["unfinished"], 64)
         self.ask("resume")
         self.assertEqual(p.wait(rig.PATIENCE), 0)
         self.assertEqual(self.status()["done"], 200)
@@ -254,7 +254,7 @@ class AddWait(Gated):
             t.join(rig.PATIENCE)
         self.assertEqual(wrong, [])
         s = self.adds_up()
-        self.assertEqual((s["waiters"], s["there"]), (0, 0))
+        self.assertEqual((s["waiters"], s["unfinished"]), (0, 0))
 
 
 class Dead(Gated):
@@ -312,7 +312,7 @@ class Dead(Gated):
         self.assertEqual(self.finish(p), (0, ""))
         self.ask("retry", "k")
         s = self.adds_up()
-        self.assertEqual((s["given"], s["dead"], s["dead_kept"], s["there"]), (1, 0, 0, 1))
+        self.assertEqual((s["given"], s["dead"], s["dead_kept"], s["unfinished"]), (1, 0, 0, 1))
         self.ask("retry", "k", status=1)
         self.assertIn("not waiting: it is", self.complaint)
         # It has as many attempts as any key.
@@ -379,7 +379,7 @@ class Dead(Gated):
         self.ask("add", "--wait", "bad", status=123)
         self.assertEqual([json.loads(line)["outcome"] for line in self.lines("log")], ["dead"])
         (e,) = self.ls("--state=dead")
-        self.assertEqual(set(e), {"key", "state", "since_s", "failures", "again"})
+        self.assertEqual(set(e), {"key", "state", "since_s", "failures", "dirty"})
 
 
 if __name__ == "__main__":

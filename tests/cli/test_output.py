@@ -384,7 +384,7 @@ class Summary(Case):
     def summary(self, err):
         """The numbers; that they add up is looked at here."""
         a = re.search(r"wq: (\d+) given = (\d+) merged \+ (\d+) refused \+ (\d+) to do\n"
-                      r"wq: (\d+) to do = (\d+) done \+ (\d+) dead \+ (\d+) cancelled \+ (\d+) left\n"
+                      r"wq: (\d+) to do = (\d+) done \+ (\d+) dead \+ (\d+) cancelled \+ (\d+) unfinished\n"
                       r"wq: (\d+) attempts, (\d+) failed, in (\S+)\n$", err.decode())
         self.assertTrue(a, err)
         given, merged, refused, work, same, done, dead, cancelled, left, attempts, failed = map(int, a.groups()[:-1])

@@ -95,7 +95,7 @@ class Dead(Failing):
                     input="1\n2\n3\n4\n")
         self.assertEqual(p.returncode, 123)
         self.assertEqual(sorted(self.lines("dead")), ["3", "4"])
-        self.assertIn(b"4 to do = 2 done + 2 dead + 0 cancelled + 0 left", p.stderr)
+        self.assertIn(b"4 to do = 2 done + 2 dead + 0 cancelled + 0 unfinished", p.stderr)
         self.assertIn(b"7 attempts, 5 failed", p.stderr)
 
     def test_made_even_if_nobody_dies(self):

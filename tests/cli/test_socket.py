@@ -403,7 +403,7 @@ class Frames(Served):
                       (b"ls", b"", b""), (b"ls", b"nowhere", b"1"), (b"set", b""), (b"set", b"=")):
             self.assertRegex(self.say(frame(*order)), rb"\A\d+:!2 ", order)
         self.assertRegex(self.say(frame(b"add", b"0", b"x" * (KEY_MAX + 1))), rb"\A\d+:!1 ")
-        self.assertEqual(self.status()["there"], 0)
+        self.assertEqual(self.status()["unfinished"], 0)
 
     def test_one_after_another(self):
         self.serve()

@@ -163,7 +163,7 @@ class Once(Stopping):
         self.until_file("upa")
         self.signal(p, TERM, "stopping")
         self.let("goa")
-        self.assertEqual(p.stderr.read(), b"wq: stopped with 1 key left (--leftover FILE would keep them)\n")
+        self.assertEqual(p.stderr.read(), b"wq: stopped with 1 key unfinished (--leftover FILE would keep them)\n")
         self.assertEqual(p.wait(), 75)
 
 
@@ -479,7 +479,7 @@ class Leftover(Stopping):
         self.assertEqual(p.returncode, 75)
         self.assertEqual(p.stderr.decode().splitlines()[1:], [
             "wq: left: Is a directory: 0 of 2 keys saved, 2 printed below", "b", "c",
-            "wq: stopped with 2 keys left: 0 in left, 2 printed above"])
+            "wq: stopped with 2 keys unfinished: 0 in left, 2 printed above"])
         self.assertEqual(os.listdir(self.dir), ["left"])
 
     def test_cannot_be_opened(self):

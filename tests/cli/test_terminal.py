@@ -137,7 +137,7 @@ class Progress(Terminal):
         self.see(r"^0 done  0 running  0 queued  1 waiting  1 failed")
         p.send_signal(signal.SIGTERM)
         self.assertEqual(self.finish(p), 75)
-        self.assertEqual(self.screen.lines, ["wq: stopped with 1 key left (--leftover FILE would keep them)", ""])
+        self.assertEqual(self.screen.lines, ["wq: stopped with 1 key unfinished (--leftover FILE would keep them)", ""])
 
     def quiet_run(self, *args, **kwargs):
         self.fifo("go")

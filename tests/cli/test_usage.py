@@ -24,7 +24,7 @@ class Wrong(Case):
 
     def test_no_command(self):
         general = "wq: see 'wq help'\n"
-        self.wrong("which command? run, add, status, top, ls ...", more=general)
+        self.wrong("no command is given: run, add, status, top, ls ...", more=general)
         self.wrong("runn: unknown command", "runn", more=general)
         self.wrong("--runn: options stand behind the command: wq run -j4 ..., wq status --socket=PATH", "--runn",
                    more=general)
@@ -32,7 +32,7 @@ class Wrong(Case):
         self.wrong("nothing: unknown command", "help", "nothing", more=general)
 
     def test_nothing_to_run(self):
-        message = "which command? It stands behind the options: wq run -j4 -- COMMAND {}"
+        message = "no command is given: it comes after the options, as in wq run -j4 -- COMMAND {}"
         self.wrong(message, "run")
         self.wrong(message, "run", "--")
         self.wrong(message, "run", "-j4", "--log=log")

@@ -45,7 +45,9 @@ class Documents(unittest.TestCase):
             self.assertEqual(done.returncode, 0, done.stderr)
 
     def test_the_readme_is_two_screens(self):
-        self.assertLessEqual(len(text_of(ROOT / "README.md").split("\n")), 120)
+        lines = text_of(ROOT / "README.md").rstrip("\n").split("\n")
+        self.assertLessEqual(len(lines), 110)
+        self.assertEqual([line for line in lines if len(line.expandtabs(8)) > 100], [])
 
     def test_links_lead_somewhere(self):
         for path in DOCUMENTS:
@@ -71,6 +73,12 @@ class Documents(unittest.TestCase):
         folders = [str(ROOT / p) for p in ("CMakeLists.txt", "bench", "tests", "src", "cli", "scripts")]
         return subprocess.run([*words, name, *folders], check=False).returncode == 0
 
+    def test_install_lists_every_option(self):
+        """The table of docs/install.md, and CMakeLists.txt."""
+        lists = text_of(ROOT / "CMakeLists.txt")
+        options = set(re.findall(r"^option\((WQ_\w+)", lists, re.M)) | set(re.findall(r"^set\((WQ_\w+) .*CACHE", lists, re.M))
+        self.assertEqual(set(re.findall(r"(?m)^\| `(WQ_\w+)` \|", text_of(ROOT / "docs/install.md"))), options)
+
     def test_terms(self):
         """Words that the glossary has another one for."""
         wrong = re.compile(r"\bin line\b|\bof one's own\b|\blets? go of\b|\bin whatever state\b", re.I)
@@ -78,6 +86,66 @@ class Documents(unittest.TestCase):
             for number, line in enumerate(text_of(path).split("\n"), 1):
                 with self.subTest(at=f"{path.relative_to(ROOT)}:{number}"):
                     self.assertNotRegex(line, wrong)
+
+
+# What the examples in headers use and do not declare.
+AROUND = """
+#include <inttypes.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <wq.h>
+#include <wq/http.h>
+
+struct mine { int n; };
+extern wq_queue *q;
+extern wq_registry *r;
+extern wq_item it;
+extern wq_engine my_engine;
+extern struct mine mine, arena, heap;
+extern const char *path;
+extern void *job, *file;
+int reconcile(const void *key, size_t len), bring_up_to_date(const void *key, size_t len), fetch(const void *key);
+void run(void *job), wait_until(int64_t ns), work_on(size_t i), push(void *ctx, wq_node *n, enum wq_where where);
+int64_t clock_now(void);
+wq_node *pop(void *ctx);
+int write(void *ctx, const char *text, size_t n);
+void died(void *ctx, const wq_item *it), beat(void *ctx, const wq_timer_event *ev), fire(void *ctx, const wq_timer_event *ev);
+"""
+WORK = {"eventloop": "wq_verdict work(const wq_item *it);"}
+
+
+def header_examples(text):
+    """Indented blocks of comments that are code."""
+    for comment in re.findall(r"/\*\n(?: \*.*\n)+? \*/", text):
+        for block in re.findall(r"(?:^ \*     .*\n(?:^ \*\n(?=^ \*     ))*)+", comment, re.M):
+            lines = [line[7:] for line in block.splitlines()]
+            if any(re.search(r"[;{]\s*(//.*)?$", line) for line in lines) and not lines[0].startswith((" ", '{"')):
+                yield "\n".join(lines)
+
+
+class Headers(unittest.TestCase):
+    def test_examples_compile_and_ignore_no_result(self):
+        seen = set()
+        for path in sorted((ROOT / "include").rglob("*.h")):
+            for code in header_examples(text_of(path)):
+                seen.add(path.stem)
+                with self.subTest(header=path.name, code=code[:60]):
+                    self.compile(code, WORK.get(path.stem, "void work(const void *key, size_t len);"))
+        self.assertGreater(len(seen), 20, seen)
+
+    def compile(self, code, work):
+        """In a function: a function of the example is one of GNU C inside it, `...` is whatever else there is."""
+        code = re.sub(r"(?m)^static ", "", code)
+        code = re.sub(r"(?m)^(\s*)\.\.\.( .*)?$", r"\1;", code)
+        whole = f"{AROUND}{work}\nint part(const void *key, size_t len);\nint part(const void *key, size_t len)\n{{\n{code}\nreturn 0;\n}}\n"
+        with tempfile.NamedTemporaryFile("w", suffix=".c") as f:
+            f.write(whole)
+            f.flush()
+            words = ["gcc", "-std=gnu11", "-Wall", "-Wextra", "-Werror", "-Wno-unused-parameter", "-Wno-unused-variable",
+                     "-Wno-unused-but-set-variable", "-Wno-unused-function", "-Wno-maybe-uninitialized"]
+            done = subprocess.run([*words, f"-I{ROOT}/include", "-c", "-o", "/dev/null", f.name], capture_output=True, text=True, check=False)
+            self.assertEqual(done.returncode, 0, f"{done.stderr}\n{code}")
 
 
 unittest.main()
