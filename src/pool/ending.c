@@ -105,7 +105,7 @@ int wq_pool_stop_for(wq_pool *p, int64_t timeout_ns)
 {
 	if (!p)
 		return WQ_EINVAL;
-	return wq_pool_stop_until(p, wq_time_add(wq_now(p->q), timeout_ns > 0 ? timeout_ns : 0));
+	return wq_pool_stop_until(p, wq__deadline_after(wq_now(p->q), timeout_ns));
 }
 
 int wq_pool_drain_until(wq_pool *p, int64_t deadline_ns, const wq_drain_options *options,
@@ -130,8 +130,8 @@ int wq_pool_drain_for(wq_pool *p, int64_t timeout_ns, const wq_drain_options *op
 {
 	if (!p)
 		return wq__fail(WQ_EINVAL, "the pool is NULL");
-	return wq_pool_drain_until(p, wq_time_add(wq_now(p->q), timeout_ns > 0 ? timeout_ns : 0),
-	                           options, report);
+	return wq_pool_drain_until(p, wq__deadline_after(wq_now(p->q), timeout_ns), options,
+	                           report);
 }
 
 int wq_pool_free(wq_pool *p)

@@ -303,8 +303,7 @@ static wq__cold int refuse_key(const wq_queue *q, int rc)
 
 static int64_t deadline_of(wq_queue *q, int64_t timeout_ns)
 {
-	return timeout_ns == WQ_NEVER ? WQ_NEVER
-	                              : wq_time_add(wq_now(q), timeout_ns > 0 ? timeout_ns : 0);
+	return wq__deadline_after(wq_now(q), timeout_ns);
 }
 
 int wq_add(wq_queue *q, const void *key, size_t len)

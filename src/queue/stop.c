@@ -191,7 +191,8 @@ static void tell_all(struct wq__memory *m)
 static void cut(struct wq__memory *m, int64_t at_ns)
 {
 	m->flags = (m->flags & ~(uint32_t)WQ__PATIENT) | WQ__CUT;
-	m->cut_ns = at_ns;
+	/* Also if the clock stands at the end of all times: WQ_NEVER is after the cut. */
+	m->cut_ns = at_ns < WQ_NEVER ? at_ns : WQ_NEVER - 1;
 	if (m->flags & WQ__FD)
 		wq__fd_due(m);
 	tell_all(m);
@@ -210,7 +211,7 @@ static bool begin_closing(struct wq__memory *m, enum wq_drain_mode mode)
 		break;
 	case WQ_DRAIN_RUN:
 		m->flags |= WQ__HASTY;
-		cut(m, WQ_NEVER - 1);
+		cut(m, WQ_NEVER);
 		break;
 	case WQ_DRAIN_LEAVE:
 		cut(m, wq__now(m));

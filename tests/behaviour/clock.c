@@ -1,6 +1,15 @@
 /* Time: the manual clock, clocks of one's own, and the arithmetic of times. */
 #include "../support/support.h"
 
+#include <wq/pool.h>
+
+static wq_verdict finish(void *ctx, const wq_item *it)
+{
+	(void)ctx;
+	(void)it;
+	return WQ_DONE;
+}
+
 static void manual_clock_moves_only_when_told(void **state)
 {
 	wq_manual_clock *mc = NULL;
@@ -278,6 +287,40 @@ static void times_saturate(void **state)
 	IS(getter_join(&g), WQ_EINTERRUPTED);
 }
 
+/* A manual clock may be moved to WQ_NEVER: timeouts pass there, too, and drains end. */
+static void calls_end_at_the_end_of_time(void **state)
+{
+	static const enum wq_drain_mode modes[] = {WQ_DRAIN_LEAVE, WQ_DRAIN_RUN, WQ_DRAIN_WAIT};
+
+	(void)state;
+	for (size_t i = 0; i < LENGTH(modes); i++) {
+		wq_drain_options o = {.mode = modes[i]};
+		struct fixture f;
+		wq_report report;
+		wq_item it;
+		wq_pool *p;
+
+		fixture_open(&f, NULL);
+		IS(wq_add_at(f.q, "late", 4, WQ_NEVER - 1), WQ_DELAYED);
+		IS(wq_add_at(f.q, "never", 5, WQ_NEVER), WQ_DELAYED);
+		IS(wq_manual_clock_advance(f.mc, WQ_NEVER), WQ_OK);
+		get_is(f.q, &it, "late");
+		IS(wq_get_for(f.q, &it, WQ_SECOND), WQ_ETIMEDOUT);
+		IS(wq_wait_idle_for(f.q, 0), WQ_ETIMEDOUT);
+		IS(wq_drain_for(f.q, 0, &o, &report), WQ_ETIMEDOUT);
+		IS((int64_t)report.running, 1);
+		IS(wq_done(f.q, &it), WQ_OK);
+		IS(wq_drain_for(f.q, WQ_SECOND, &o, &report), WQ_LEFT);
+		IS((int64_t)report.delayed, 1);
+		IS(wq_pool_start(&p, f.q, &(wq_pool_options){.workers = 1, .handler = finish}),
+		   WQ_OK);
+		IS(wq_pool_drain_for(p, WQ_NEVER, NULL, NULL), WQ_LEFT);
+		IS(wq_pool_stop_for(p, WQ_SECOND), WQ_OK);
+		IS(wq_pool_free(p), WQ_OK);
+		fixture_close(&f, 1);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -291,6 +334,7 @@ int main(void)
 	    cmocka_unit_test(clock_that_refuses_to_be_watched),
 	    cmocka_unit_test(default_clock_is_monotonic),
 	    WITH_FIXTURE(times_saturate),
+	    cmocka_unit_test(calls_end_at_the_end_of_time),
 	};
 
 	return cmocka_run_group_tests_name("clock", tests, NULL, NULL);
