@@ -35,7 +35,7 @@ WAYS = [
 
 SUMMARY = re.compile(
     r"wq: (\d+) given = (\d+) merged \+ (\d+) refused \+ (\d+) to do\n"
-    r"wq: (\d+) to do = (\d+) done \+ (\d+) dead \+ (\d+) cancelled \+ (\d+) left(?: \(and (\d+) not read\))?\n"
+    r"wq: (\d+) to do = (\d+) done \+ (\d+) dead \+ (\d+) cancelled \+ (\d+) unfinished(?: \(and (\d+) not read\))?\n"
     r"wq: (\d+) attempts, (\d+) failed")
 NAMES = ["given", "merged", "refused", "work", "to_do", "done", "dead", "cancelled", "left", "unread",
          "attempts", "failed"]

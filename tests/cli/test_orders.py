@@ -241,7 +241,7 @@ class Orders(Served):
         self.ask("cancel", "k")
         self.assertEqual(self.adds_up()["cancelled"], 1)
         self.let("gate")
-        self.until_status(there=0, cancelled=2)
+        self.until_status(unfinished=0, cancelled=2)
         self.assertEqual(self.status()["attempts"], 1)
 
     def test_cancel_kill(self):

@@ -94,14 +94,14 @@ class Keys(Served):
         for i, o in enumerate(others):
             o.sendall(b"other%d\n" % i)
         adder = self.begin("add", *(f"added{i}" for i in range(20)))
-        self.until_status(there=5, full=True)
+        self.until_status(unfinished=5, full=True)
         self.assertEqual(len(self.ls()), 5)
         self.assertIsNone(adder.poll())
         # Less than is on its way: a test need not start so many commands.
         whole = sent // 8
         s.close()
         self.ask("cancel", *self.keys())
-        self.until_status(there=5, cancelled=5)
+        self.until_status(unfinished=5, cancelled=5)
         self.ask("stop")
         self.assertEqual(self.ended(), 75)
         rc, said = self.finish(adder)
@@ -117,7 +117,7 @@ class Keys(Served):
         conns = [self.connect() for _ in range(20)]
         for i, c in enumerate(conns):
             c.sendall(b"".join(b"%d-%d\n" % (i, n) for n in range(200)))
-        self.until_status(there=3)
+        self.until_status(unfinished=3)
         self.ask("resume")
         self.assertEqual(self.finish(adder), (0, ""))
         for c in conns:
@@ -144,7 +144,7 @@ class Keys(Served):
         self.ask("pause")
         s = self.connect()
         s.sendall(b"".join(b"%05d\n" % i for i in range(3000)) + b"half a k")
-        self.until_status(there=2)
+        self.until_status(unfinished=2)
         self.send(b"no end")
         late = self.connect()
         self.ask("stop", "--no-wait")

@@ -48,10 +48,10 @@ class Stopping(Case):
         if done is not None:
             self.assertEqual(sorted(p.stdout.read().decode().split()), sorted(done))
         if left:
-            self.assertIn(f"stopped with {len(left)} key{'s' if len(left) > 1 else ''} left: left\n", err)
+            self.assertIn(f"stopped with {len(left)} key{'s' if len(left) > 1 else ''} unfinished: left\n", err)
         numbers = list(map(int, re.search(
             r"(\d+) given = (\d+) merged \+ (\d+) refused \+ (\d+) to do\n"
-            r"wq: (\d+) to do = (\d+) done \+ (\d+) dead \+ (\d+) cancelled \+ (\d+) left(?: \(and (\d+) not read\))?\n",
+            r"wq: (\d+) to do = (\d+) done \+ (\d+) dead \+ (\d+) cancelled \+ (\d+) unfinished(?: \(and (\d+) not read\))?\n",
             err).groups("0")))
         given, merged, refused, work, same, *ends, unread = numbers
         self.assertEqual((given, work), (merged + refused + work, same))
