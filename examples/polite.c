@@ -29,7 +29,7 @@ int main(int argc, char **argv)
 {
 	static const char *const pages[] = {"a.org/1", "a.org/2",     "a.org/3",
 	                                    "b.org/1", "b.org/flaky", "c.org"};
-	double seconds = argc > 1 ? atof(argv[1]) : 1;
+	double seconds = argc > 1 ? strtod(argv[1], NULL) : 1;
 	wq_limiter *polite = wq_limiter_bucket_per_part(1 / seconds, 1, '/', 1);
 	wq_drain_options all = {.mode = WQ_DRAIN_WAIT};
 	wq_pool *p;
