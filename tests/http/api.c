@@ -148,40 +148,6 @@ static int connect_to(const wq_http *h)
 	return fd;
 }
 
-static void answers(const wq_http *h)
-{
-	static const char request[] = "GET /healthz HTTP/1.1\r\nHost: localhost\r\n"
-				      "Connection: close\r\n\r\n";
-	int fd = connect_to(h);
-	char text[13] = "";
-
-	assert_int_equal(write(fd, request, sizeof request - 1), sizeof request - 1);
-	assert_int_equal(recv(fd, text, 12, MSG_WAITALL), 12);
-	assert_string_equal(text, "HTTP/1.1 200");
-	close(fd);
-}
-
-/* [FORK] A child that cleans up does not end what serves in its parent. */
-static void test_stopped_by_a_child(void **state)
-{
-	wq_http *h;
-	int status;
-	pid_t child;
-
-	IS(wq_http_start(&h, &(wq_http_options){.registry = *state}), WQ_OK);
-	answers(h);
-	child = fork();
-	if (child == 0) {
-		alarm(10);
-		_exit(wq_http_stop(h) != WQ_OK || wq_http_stop(h) != WQ_OK);
-	}
-	assert_int_equal(waitpid(child, &status, 0), child);
-	assert_int_equal(status, 0);
-	answers(h);
-	answers(h);
-	IS(wq_http_stop(h), WQ_OK);
-}
-
 /* Several servers of one registry; each stop closes what it has. */
 static void test_start_and_stop(void **state)
 {
@@ -287,8 +253,7 @@ int main(void)
 	    cmocka_unit_test_setup_teardown(test_not_an_address, setup, teardown),
 	    cmocka_unit_test_setup_teardown(test_holds_its_registry, setup, teardown),
 	    cmocka_unit_test_setup_teardown(test_taken, setup, teardown),
-	    cmocka_unit_test_setup_teardown(test_stopped_by_a_child, setup, teardown),
-	    cmocka_unit_test_setup_teardown(test_not_ours, setup, teardown),
+	    	    cmocka_unit_test_setup_teardown(test_not_ours, setup, teardown),
 	    cmocka_unit_test_setup_teardown(test_start_and_stop, setup, teardown),
 	    cmocka_unit_test_setup_teardown(test_stopped_by_a_child, setup, teardown),
 	    cmocka_unit_test_setup_teardown(test_no_descriptors, setup, teardown),
