@@ -92,10 +92,11 @@ WQ_API const char *wq_status_name(int status);
  *                                   wq_set_failures(), wq_pool_resize(), wq_manual_clock_set(),
  *                                   wq_manual_clock_advance(), timers that are started
  *
- * They do not set it for WQ_ETOOLONG, WQ_ESHUTDOWN of a queue, WQ_EFULL, WQ_ESTALE,
- * WQ_EOTHERQUEUE, WQ_ENOTFOUND and WQ_ETIMEDOUT. The other calls on keys and items (wq_add(),
- * wq_get(), wq_done() and the like) never set it: their status says it all. Calls that succeed
- * leave it unchanged, so read it right after a failure.
+ * For a status with one cause they may leave it unchanged: WQ_ETOOLONG, WQ_EFULL, WQ_ESTALE,
+ * WQ_EOTHERQUEUE, WQ_ENOTFOUND, WQ_ETIMEDOUT, WQ_EINTERRUPTED, WQ_EFORKED, and in calls on a queue
+ * WQ_ESHUTDOWN and WQ_ENOMEM. The other calls on keys and items (wq_add(), wq_get(), wq_done() and
+ * the like) never set it: their status says it all. Calls that succeed leave it unchanged, so read
+ * it right after a failure.
  *
  * Ownership: the text belongs to the thread. It is valid until the thread's next call that fails,
  * or its end.
