@@ -50,9 +50,10 @@ int64_t wq_time_add(int64_t base_ns, int64_t delta_ns)
 
 int64_t wq__deadline_after(int64_t now_ns, int64_t timeout_ns)
 {
-	int64_t at = wq_time_add(now_ns, timeout_ns > 0 ? timeout_ns : 0);
-
-	return at == WQ_NEVER && timeout_ns != WQ_NEVER ? WQ_NEVER - 1 : at;
+	/* At the end of all times nothing is later, and every time has passed. */
+	if (now_ns == WQ_NEVER && timeout_ns != WQ_NEVER)
+		return WQ_NEVER - 1;
+	return wq_time_add(now_ns, timeout_ns > 0 ? timeout_ns : 0);
 }
 
 /* Who is told of each step: one queue, say. */

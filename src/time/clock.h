@@ -18,7 +18,7 @@ static inline bool wq__clock_good(const wq_clock *c)
 /* Until when to sleep, in CLOCK_MONOTONIC, so as to wake at deadline_ns of the clock c. */
 int64_t wq__clock_deadline(const wq_clock *c, int64_t deadline_ns);
 
-/* So long from now; 0 if it is negative. WQ_NEVER only for WQ_NEVER: any other time passes. */
+/* So long from now; 0 if it is negative. It passes, though the clock stand at WQ_NEVER. */
 int64_t wq__deadline_after(int64_t now_ns, int64_t timeout_ns);
 
 #endif

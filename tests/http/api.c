@@ -253,7 +253,7 @@ int main(void)
 	    cmocka_unit_test_setup_teardown(test_not_an_address, setup, teardown),
 	    cmocka_unit_test_setup_teardown(test_holds_its_registry, setup, teardown),
 	    cmocka_unit_test_setup_teardown(test_taken, setup, teardown),
-	    	    cmocka_unit_test_setup_teardown(test_not_ours, setup, teardown),
+	    cmocka_unit_test_setup_teardown(test_not_ours, setup, teardown),
 	    cmocka_unit_test_setup_teardown(test_start_and_stop, setup, teardown),
 	    cmocka_unit_test_setup_teardown(test_stopped_by_a_child, setup, teardown),
 	    cmocka_unit_test_setup_teardown(test_no_descriptors, setup, teardown),
