@@ -96,17 +96,14 @@ void wq__lane_consider(struct wq__memory *m)
 /* There is a lane, or threads wait for each other and it is time to make one. */
 void wq__whole_lock_slow(struct wq__memory *m)
 {
-	/* acquire: pairs with the release below */
+	/* acquire: pairs with the release in lane_make() */
 	struct wq__lane *l = atomic_load_explicit(&m->lane, memory_order_acquire);
 
 	while (!l) {
 		wq__lock_acquire(&m->lock);
 		l = atomic_load_explicit(&m->lane, memory_order_relaxed);
-		if (!l) {
-			if (!lane_make(m))
-				return;
-			l = atomic_load_explicit(&m->lane, memory_order_relaxed);
-		}
+		if (!l && !lane_make(m))
+			return;
 		wq__lock_back_out(&m->lock);
 	}
 	wq__lock_acquire(&l->lock);

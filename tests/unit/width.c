@@ -89,6 +89,29 @@ static void width_follows_the_length_of_holds(void **state)
 	}
 }
 
+/* Holds that begin in the call that ends another are timed, too. */
+static void width_follows_turns(void **state)
+{
+	wq_queue *q;
+	const struct wq__memory *m;
+	wq_item it;
+
+	(void)state;
+	IS(wq_new(&q, NULL), WQ_OK);
+	m = q->state;
+	IS(wq_add_str(q, "a"), WQ_QUEUED);
+	IS(wq_try_get(q, &it), WQ_OK);
+	for (int i = 0; i < 400; i++) {
+		IS(wq_add_str(q, i % 2 ? "a" : "b"), WQ_QUEUED);
+		clock_ns += 100;
+		IS(wq_settle_next_until(q, &it, WQ_DONE, WQ_NOWAIT, NULL), WQ_OK);
+		if (i > 2 * WQ__SAMPLE)
+			assert_int_equal(m->width, 1);
+	}
+	IS(wq_done(q, &it), WQ_OK);
+	IS(wq_free(q), 0);
+}
+
 /* One that was timed and has not ended after a while is long. */
 static void width_of_holds_that_do_not_end(void **state)
 {
@@ -127,6 +150,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(width_follows_the_length_of_holds),
+	    cmocka_unit_test(width_follows_turns),
 	    cmocka_unit_test(width_of_holds_that_do_not_end),
 	    cmocka_unit_test(holds_ask_the_clock_seldom),
 	};
