@@ -1,6 +1,6 @@
 /*
- * What has threads, or is shared with some, and is of no use in the child of a fork: it is in a list
- * of the process, and in the child each is told. So no call has to ask what process it is in.
+ * What has threads, or is shared with some, and is of no use in the child of a fork: it is in a
+ * list of the process, and in the child each is told. So no call has to ask what process it is in.
  */
 #ifndef WQ_BASE_FORK_H
 #define WQ_BASE_FORK_H

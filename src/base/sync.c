@@ -191,9 +191,9 @@ uint32_t wq__pauses_for(int64_t ns)
 struct wq__lot wq__lot[WQ__LOT_PLACES];
 
 /*
- * A lock that tools can see: a mutex behind a place that is always taken. The word says for good that
- * another thread owns the lock, and nobody does; so who acquires it comes to wq__lock_slow(), and
- * who releases it to wq__lock_wake(), and what is inline knows nothing of it.
+ * A lock that tools can see: a mutex behind a place that is always taken. The word says for good
+ * that another thread owns the lock, and nobody does; so who acquires it comes to wq__lock_slow(),
+ * and who releases it to wq__lock_wake(), and what is inline knows nothing of it.
  */
 struct seen {
 	_Atomic uint64_t place; /* I: SEEN */
@@ -528,8 +528,8 @@ bool wq__parker_poll(wq__parker *p, uint32_t pauses)
 static _Thread_local bool is_exact;
 
 /*
- * The default slack of 50 µs is what a sleep would be late by. It is asked for around a sleep only:
- * what a callback starts would inherit it, and its own children after it.
+ * The default slack of 50 µs is what a sleep would be late by. It is asked for around a sleep
+ * only: what a callback starts would inherit it, and its own children after it.
  */
 static void set_slack(int64_t deadline_ns, unsigned long ns)
 {

@@ -1,6 +1,6 @@
 /*
- * A table of functions that all answer the same: the file that includes this has defined ANSWER, and
- * TABLE, the table's name.
+ * A table of functions that all answer the same: the file that includes this has defined ANSWER,
+ * and TABLE, the table's name.
  */
 #include "queue/queue.h"
 

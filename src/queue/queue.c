@@ -141,7 +141,7 @@ static wq_engine complete(const wq_engine *given)
 	return all;
 }
 
-/* This is the child of a fork. What other threads guarded or were about to change is not touched. */
+/* The child of a fork. What other threads guarded or were about to change is not touched. */
 static void forked(struct wq__fork_link *link)
 {
 	wq_queue *q = wq__container_of(link, wq_queue, fork);
