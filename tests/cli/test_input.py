@@ -227,7 +227,7 @@ class Input(Case):
         err = p.communicate()[1].decode()
         # Five besides the one that runs, if the loop came that far before the signal.
         self.assertRegex(err, r"wq: [56] given = 0 merged \+ 0 refused")
-        self.assertRegex(err, r"1 done \+ 0 dead \+ 0 cancelled \+ [45] left \(and 99[45] not read\)")
+        self.assertRegex(err, r"1 done \+ 0 dead \+ 0 cancelled \+ [45] unfinished \(and 99[45] not read\)")
         self.assertEqual(sorted(map(int, self.lines("left"))), list(range(1, 1000)))
         self.assertEqual(p.returncode, 75)
 
