@@ -34,11 +34,6 @@ int wq__fail_clock(const wq_clock *c)
 	                                  : "the clock has no function now");
 }
 
-int wq__fail_memory(void)
-{
-	return wq__fail(WQ_ENOMEM, "out of memory");
-}
-
 int wq__fail_system(int status, const char *what)
 {
 	char reason[128];

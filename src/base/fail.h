@@ -18,7 +18,7 @@ __attribute__((format(printf, 1, 2), cold)) void wq__fail_text(const char *forma
 /* What many say: WQ_EINVAL, WQ_ENOMEM. */
 __attribute__((cold)) int wq__fail_allocator(const wq_allocator *a);
 __attribute__((cold)) int wq__fail_clock(const wq_clock *c);
-__attribute__((cold)) int wq__fail_memory(void);
+#define wq__fail_memory() wq__fail(WQ_ENOMEM, "out of memory")
 
 /* What failed, and why errno says it did. */
 __attribute__((cold)) int wq__fail_system(int status, const char *what);

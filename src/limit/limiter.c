@@ -45,7 +45,7 @@ wq_limiter *wq__limiter_error(int status)
 static wq__cold void tell(const wq_limiter *l)
 {
 	if (l->status == WQ_ENOMEM)
-		wq__fail_memory();
+		wq__fail_text("out of memory");
 	else if (l->status == WQ_EBUSY)
 		wq__fail_text("a component belongs to another limiter or queue already");
 	else if (reasons.text[l->room_at][0])

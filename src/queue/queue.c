@@ -184,7 +184,7 @@ static int make(wq_queue **out, const wq_options *o, bool *order_gone)
 		if (rc == WQ_EEXIST)
 			wq__fail_text("the registry has a queue of the name \"%s\"", o->name);
 		if (rc == WQ_ENOMEM)
-			wq__fail_memory();
+			wq__fail_text("out of memory");
 		if (rc < 0)
 			goto no_entry;
 	}
