@@ -342,8 +342,9 @@ static void fd_edge_triggered(void **state)
 	get_all(q, WQ_EAGAIN);
 	/* What comes due, also at a time that has passed when the timer is set. */
 	for (int i = 0; i < 20; i++) {
-		IS(wq_add_after(q, "a", 1, 100 * WQ_MICROSECOND), WQ_DELAYED);
-		IS(wq_add_after(q, "b", 1, 101 * WQ_MICROSECOND), WQ_DELAYED);
+		/* Delayed, or queued: on a slow machine the time has passed before the call is over. */
+		assert_true(wq_add_after(q, "a", 1, 100 * WQ_MICROSECOND) > 0);
+		assert_true(wq_add_after(q, "b", 1, 101 * WQ_MICROSECOND) > 0);
 		while (wq_state(q, "a", 1) || wq_state(q, "b", 1)) {
 			IS(edges(outer, 10000), 1);
 			get_all(q, WQ_EAGAIN);
