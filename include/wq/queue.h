@@ -193,7 +193,8 @@ WQ_API int wq_free(wq_queue *q);
  *   WQ_EFULL      the key is new and the queue has max_keys keys
  *   WQ_ENOMEM     out of memory, or the queue has 32 GiB of keys (wq/alloc.h)
  *
- * Blocks: no. Allocates: yes, for a new key.
+ * Blocks: no; while more than 4,096 keys are queued and several threads use the queue, it may yield
+ * the CPU. Allocates: yes, for a new key.
  */
 WQ_API int wq_add(wq_queue *q, const void *key, size_t len);
 WQ_API int wq_add_str(wq_queue *q, const char *key);
