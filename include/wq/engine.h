@@ -32,7 +32,17 @@ extern "C" {
  * has. A function that is missing, because the table is older or it is NULL, answers WQ_ENOTSUP.
  * open and close are required.
  */
-#define WQ_ENGINE_VERSION 2
+#define WQ_ENGINE_VERSION 3
+
+/*
+ * What an engine can do beyond plain keys. wq_new() answers WQ_ENOTSUP if the options ask for
+ * something that the engine cannot do.
+ */
+enum wq_engine_features {
+	WQ_FEATURE_PRIORITY = 1, /* wq_options.priorities and aging */
+	WQ_FEATURE_GROUP = 2,    /* wq_options.group */
+	WQ_FEATURE_VALUE = 4     /* wq_options.values */
+};
 
 /*
  * A gate, through which the gets of a pool's workers go. Every change of the gate makes all gets
@@ -78,6 +88,7 @@ typedef struct wq_engine {
 	uint32_t version; /* WQ_ENGINE_VERSION */
 	uint32_t size;    /* sizeof(wq_engine) as the engine was compiled */
 	const char *name;
+	uint64_t features; /* of wq_engine_features */
 
 	/*
 	 * Make the state of queue q. The options are checked; clock, allocator and limiter are not
@@ -90,7 +101,10 @@ typedef struct wq_engine {
 	int (*close)(void *state);
 
 	int (*add)(void *state, const void *key, size_t len);
-	/* add_with: the options are checked; their time may have passed. */
+	/*
+	 * add_with: the options are checked; their time may have passed. Without a time it is an
+	 * add that has a priority or a value; after_ns = -1 is a delayed add that is due.
+	 */
 	int (*add_with)(void *state, const void *key, size_t len, const wq_add_options *options);
 	int (*reschedule)(void *state, const void *key, size_t len, int64_t due_ns);
 	/* cancel: with WQ_NOWAIT it does not wait for the end of the hold. */

@@ -339,9 +339,12 @@ WQ_API WQ_MUST_CHECK int wq_drain_until(wq_queue *q, int64_t deadline_ns,
 #include <wq/delay.h>
 #include <wq/eventloop.h>
 #include <wq/get.h>
+#include <wq/group.h>
 #include <wq/inspect.h>
 #include <wq/many.h>
+#include <wq/priority.h>
 #include <wq/retry.h>
+#include <wq/value.h>
 #include <wq/wait.h>
 
 #endif

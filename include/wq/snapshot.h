@@ -50,6 +50,27 @@ typedef struct wq_sample {
 	int64_t age_ns;            /* queued: since its add; running: since its get. -1: no key */
 } wq_sample;
 
+/* How many keys are queued with one priority. */
+typedef struct wq_level {
+	int32_t priority;
+	uint32_t reserved0;
+	uint64_t queued;
+} wq_level;
+
+/* A snapshot shows so many levels, the highest. */
+#define WQ_LEVELS 16
+
+/* A group and its keys. */
+typedef struct wq_group_sample {
+	char name[WQ_SAMPLE_BYTES]; /* NUL-terminated, cut if it is longer */
+	size_t len;                 /* of the whole name */
+	uint64_t queued;            /* keys queued, blocked or not */
+	uint64_t running;           /* held */
+} wq_group_sample;
+
+/* A snapshot shows so many groups, the busiest: those with the most keys queued and held. */
+#define WQ_BUSIEST 8
+
 typedef struct wq_snapshot {
 	/* At one instant. */
 	int64_t now_ns;      /* the queue's time */
@@ -82,6 +103,16 @@ typedef struct wq_snapshot {
 	wq_histogram work;  /* from get to done */
 	wq_histogram late;  /* from the due time to being queued */
 	uint64_t dropped;   /* keys dropped: verdict WQ_DROP */
+
+	/* Priorities, groups and values, at the same instant; without them all zero. */
+	uint64_t blocked;      /* of the queued keys: their group has no place, or no start yet */
+	uint64_t groups;       /* groups that have keys */
+	uint64_t merge_failed; /* since wq_new(): retries and reminders whose value was dropped */
+	uint32_t nlevels;      /* entries of level that are filled; priorities are in use: > 0 */
+	uint32_t nbusiest;     /* and of busiest */
+	wq_level level[WQ_LEVELS];            /* levels with queued keys, the highest first */
+	uint64_t queued_lower;                /* keys that are queued with lower priorities */
+	wq_group_sample busiest[WQ_BUSIEST];  /* the busiest first */
 	uint64_t reserved[8];
 } wq_snapshot;
 

@@ -30,14 +30,67 @@ typedef struct wq_registry wq_registry;
 struct wq_engine;
 struct wq_metrics_provider;
 
+/* A key for wq_add_many(); or a part of one. */
+typedef struct wq_key {
+	const void *key;
+	size_t len;
+} wq_key;
+
 /* The longest key, in bytes. Calls answer WQ_ETOOLONG for a longer one. */
 #define WQ_KEY_MAX 65536
+
+/* The longest value, in bytes. Calls answer WQ_ETOOLONG for a longer one. */
+#define WQ_VALUE_MAX 65536
+
+/* Priorities: higher is sooner. */
+#define WQ_PRIORITY_MIN (-32768)
+#define WQ_PRIORITY_MAX 32767
+
+/* The longest wq_options.aging_ns: 12 hours. */
+#define WQ_AGING_MAX (43200 * WQ_SECOND)
 
 /* In place of a deadline: do not wait. A get answers WQ_EAGAIN if no key is ready. */
 #define WQ_NOWAIT (-1L)
 
 /* For wq_options.spin_ns: a get with nothing to do sleeps at once. */
 #define WQ_SPIN_NEVER (-1L)
+
+/* ---- priorities, groups, values ------------------------------------------ */
+
+/*
+ * Finds the group of a key: *group, a part of the key's own bytes. Called outside the lock, by
+ * every add of a queue with groups; it may be called by several threads at once. Equal keys must
+ * have equal groups. A status < 0 refuses the add, which answers it. wq_group_before() is
+ * ready-made, see wq/group.h.
+ */
+typedef int (*wq_group_fn)(void *ctx, const void *key, size_t len, wq_key *group);
+
+/* What holds for one group. All zero: no limit, weight 1, no rate. */
+typedef struct wq_group_settings {
+	uint32_t limit;       /* keys that are held at once, at most; 0: no limit */
+	uint32_t weight;      /* keys that it starts in one turn; 0: 1 */
+	double rate;          /* starts per second; 0: no limit */
+	uint32_t burst;       /* starts at once after a pause; 0: 1 */
+	uint32_t reserved0;   /* must be zero */
+	uint64_t reserved[2]; /* must be zero */
+} wq_group_settings;
+
+/*
+ * Changes the settings of one group; *settings has those of wq_options. A hook: it is called under
+ * the queue's lock, when a key of a group comes that has no keys, and may be called again for the
+ * same group later. Settings out of range count as those of wq_options.
+ */
+typedef void (*wq_group_setup_fn)(void *ctx, const wq_key *group, wq_group_settings *settings);
+
+/*
+ * Merges two values of a key into out, which has room for WQ_VALUE_MAX bytes. A hook: it is called
+ * under the queue's lock. Ready-made ones are in wq/value.h.
+ *
+ * Returns the length of the merged value, or a status < 0, which the add answers: nothing has
+ * changed then. More than WQ_VALUE_MAX is WQ_ETOOLONG.
+ */
+typedef int64_t (*wq_merge_fn)(void *ctx, const void *old, size_t old_len, const void *add,
+                               size_t add_len, void *out);
 
 /* ---- the queue ----------------------------------------------------------- */
 
@@ -97,14 +150,37 @@ typedef struct wq_options {
 	wq_registry *registry;
 	/* Receives the queue's metrics, see wq/metrics.h. Copied. The queue needs a name. */
 	const struct wq_metrics_provider *provider;
-	uint64_t reserved[2]; /* must be zero */
+	/*
+	 * [PRIORITY] 1: adds may give a priority, see wq/priority.h. Costs 8 bytes per key, which
+	 * groups share. Not with an order.
+	 */
+	uint32_t priorities;
+	/* [VALUE] 1: adds may give a value, see wq/value.h. Costs 8 bytes per key. */
+	uint32_t values;
+	/*
+	 * [AGING] > 0: a key moves up one level, to its tail, each time it has been queued for so
+	 * long; at most WQ_AGING_MAX. 0: no aging. Needs priorities.
+	 */
+	int64_t aging_ns;
+	/* The highest level that aging reaches; keys above it do not age. 0: WQ_PRIORITY_MAX. */
+	int32_t aging_max;
+	/* [GROUP] Of each group: how many of its keys may be held at once. 0: no limit. */
+	uint32_t group_limit;
+	/* Which group a key belongs to, see wq/group.h. NULL: no groups. Not with an order. */
+	wq_group_fn group;
+	void *group_ctx;
+	/* Of each group: how many of its keys may be started per second. 0: no limit. */
+	double group_rate;
+	uint32_t group_burst; /* and how many at once after a pause; 0: 1 */
+	uint32_t reserved0;   /* must be zero */
+	/* Exceptions: settings of single groups. NULL: none. */
+	wq_group_setup_fn group_setup;
+	void *setup_ctx;
+	/* What becomes of two values of one key. NULL: the last one counts, wq_merge_last(). */
+	wq_merge_fn merge;
+	void *merge_ctx;
+	uint64_t reserved[4]; /* must be zero */
 } wq_options;
-
-/* A key for wq_add_many(). */
-typedef struct wq_key {
-	const void *key;
-	size_t len;
-} wq_key;
 
 /*
  * A held key. The get calls fill it. Any thread ends the hold: it passes the item, unchanged, to
@@ -124,7 +200,9 @@ struct wq_item {
 	 */
 	int64_t added_ns;
 	uint32_t attempts;  /* 1 + failures that are not forgotten */
-	uint32_t reserved0; /* must be zero */
+	int32_t priority;   /* that it was handed out with; without priorities 0 */
+	const void *value;  /* of this hold; NULL: none. Valid as the key is; a NUL follows */
+	size_t value_len;
 	const void *owner;  /* internal, as is slot */
 	uint64_t slot;
 	uint64_t reserved[2]; /* must be zero */
@@ -159,7 +237,16 @@ typedef struct wq_add_options {
 	 * Not allowed with WQ_REMIND or `limited`.
 	 */
 	int64_t within_ns;
-	uint64_t reserved[5]; /* must be zero */
+	/*
+	 * WQ_PRIORITY_MIN to WQ_PRIORITY_MAX; higher is sooner. Not 0: needs
+	 * wq_options.priorities = 1.
+	 */
+	int32_t priority;
+	uint32_t reserved0; /* must be zero */
+	/* Travels with the key, copied. NULL: no value. Needs wq_options.values = 1. */
+	const void *value;
+	size_t value_len;     /* at most WQ_VALUE_MAX */
+	uint64_t reserved[2]; /* must be zero */
 } wq_add_options;
 
 /* ---- verdicts ------------------------------------------------------------ */
@@ -218,6 +305,11 @@ typedef struct wq_key_info {
 	int64_t age_ns;     /* since its add, when the walk began; 0 while it only waits */
 	int64_t due_ns;     /* due time of the waiting copy, else of the reminder; 0: none waits */
 	int64_t running_ns; /* held: since it was got, if the queue has a name; else 0 */
+	int32_t priority;   /* of the queued, waiting or dirty copy, else of the hold */
+	uint32_t reserved0;
+	const void *value; /* of the same; NULL: none */
+	size_t value_len;
+	wq_key group; /* its name; NULL and 0 without groups */
 	uint64_t reserved[2];
 } wq_key_info;
 

@@ -76,6 +76,12 @@
 	X(LANE_RETAKEN, "long work that goes on finds finished keys in the table")                 \
 	X(LANE_MISSED,                                                                             \
 	  "a call that waited for the front lock goes on without the lane made since")             \
+	X(GROUP_STAYS_FULL, "a hold that ends does not give its group a place")                    \
+	X(GROUP_NO_TURNS, "a group keeps its turn as long as it has keys")                         \
+	X(GROUP_NO_PACE, "a group starts keys without tokens")                                     \
+	X(RAISE_LOST, "a queued key is not raised")                                                \
+	X(RETRY_LOSES_RANK, "a retry forgets the priority of its hold")                            \
+	X(RETRY_LOSES_VALUE, "a retry forgets the value of its hold")                              \
 	X(LANE_BATCH_SLEEPS, "a batch that has to be whole wakes nobody for what it has added")    \
 	X(POOL_STOP_WAKES_ONE, "the end of the last worker releases one stop instead of all")
 

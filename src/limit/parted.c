@@ -3,29 +3,16 @@
  * are those of a limiter for each key, which knows parts as its keys; it is no part of the tree,
  * as it is never asked about whole keys.
  */
-#include <string.h>
 #include <wq/queue.h>
 
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "base/part.h"
 #include "limit/memo.h"
 
 static size_t part_len(const wq_limiter *l, const struct wq__subject *s)
 {
-	const char *key = s->key, *at = key;
-	size_t left = s->len;
-
-	for (uint32_t i = 0; left > 0; i++) {
-		const char *found = memchr(at, l->u.parted.separator, left);
-
-		if (!found)
-			break;
-		if (i + 1 == l->u.parted.n)
-			return (size_t)(found - key);
-		left -= (size_t)(found + 1 - at);
-		at = found + 1;
-	}
-	return s->len;
+	return wq__part_len(s->key, s->len, l->u.parted.separator, l->u.parted.n);
 }
 
 static int64_t parted_when(wq_limiter *l, const struct wq__subject *s)

@@ -22,21 +22,30 @@ static int add_known(struct wq__memory *m, struct wq__entry *e, uint32_t id, int
 {
 	unsigned state = wq__entry_state(e);
 
-	if (state & WQ_STATE_QUEUED) {
-		if (wq__unlikely(m->order.touch != NULL))
+	if (wq__unlikely(m->bring != NULL)) {
+		int rc = wq__bring_prepare(m, e);
+
+		if (rc < 0)
+			return rc;
+	}
+	if (state & (WQ_STATE_QUEUED | WQ_STATE_DIRTY)) {
+		if (state & WQ_STATE_QUEUED && wq__unlikely(m->order.touch != NULL))
 			m->order.touch(m->order.ctx, &e->u.node);
+		if (wq__unlikely(m->bring != NULL))
+			wq__bring_apply(m, e, id);
 		return WQ_MERGED;
 	}
-	if (state & WQ_STATE_DIRTY)
-		return WQ_MERGED;
 	if (wq__entry_absent(e)) {
 		/* It was only remembered. */
 		if (wq__full(m))
 			return WQ_EFULL;
 		wq__revive(m, e);
 	}
-	if (state & WQ_STATE_WAITING && !WQ__BUG(ABSORB_NOTHING)) {
-		/* The waiting copy is absorbed. */
+	bool absorbs = state & WQ_STATE_WAITING && !WQ__BUG(ABSORB_NOTHING);
+
+	if (wq__unlikely(m->bring != NULL))
+		wq__bring_apply(m, e, id);
+	if (absorbs) {
 		wq__unwait(m, e);
 		state &= ~(unsigned)WQ_STATE_WAITING;
 	}
@@ -46,7 +55,11 @@ static int add_known(struct wq__memory *m, struct wq__entry *e, uint32_t id, int
 		m->ndirty++;
 		return WQ_MARKED;
 	}
+	if (wq__unlikely(absorbs && m->rank != NULL))
+		m->rank->keep = m->rank->keeps_places;
 	wq__line_up(m, e, id, *when);
+	if (wq__unlikely(m->rank != NULL))
+		m->rank->keep = false;
 	return WQ_QUEUED;
 }
 
@@ -61,6 +74,8 @@ static wq__apart void enter_special(struct wq__memory *m, struct wq__entry *e, u
 		wq__pair(m, e, wq__entry_at(m, reminder));
 	if (reminder || m->nghosts > 0)
 		wq__inherit(m, e, reminder);
+	if (m->bring)
+		wq__bring_new(m, e);
 	wq__line_up(m, e, id, when);
 }
 

@@ -24,6 +24,8 @@ void wq__forget_key(struct wq__memory *m, struct wq__entry *e, uint64_t slot)
 {
 	if (e->bits & WQ__BESIDE)
 		part(m, e);
+	if (m->flags & WQ__RICH)
+		wq__rich_gone(m, e);
 	wq__table_remove(&m->table, slot);
 	wq__slab_free(&m->slab, (uint32_t)slot);
 }
@@ -46,7 +48,12 @@ static void unlink_line(struct wq__memory *m, const struct wq__entry *e, uint32_
 
 static void cancel_queued(struct wq__memory *m, struct wq__entry *e, uint64_t slot)
 {
-	m->nready--;
+	if (m->flags & WQ__RANKED)
+		wq__rank_remove(m, e, (uint32_t)slot);
+	else
+		m->nready--;
+	if (m->flags & WQ__RICH)
+		wq__drop_copy(m, e);
 	if (m->flags & WQ__METERED)
 		wq__meter_depth(m, -1);
 	if (m->flags & WQ__ORDERED && !m->order.remove) {
@@ -59,7 +66,7 @@ static void cancel_queued(struct wq__memory *m, struct wq__entry *e, uint64_t sl
 	}
 	if (m->flags & WQ__ORDERED)
 		m->order.remove(m->order.ctx, &e->u.node);
-	else if (!wq__line_remove(m, (uint32_t)slot))
+	else if (!m->rank && !wq__line_remove(m, (uint32_t)slot))
 		unlink_line(m, e, (uint32_t)slot);
 	wq__vanish(m, e, slot);
 }
@@ -73,6 +80,8 @@ static void cancel_held(struct wq__memory *m, struct wq__entry *e)
 	}
 	if (e->bits & WQ_STATE_WAITING)
 		wq__unwait(m, e);
+	if (m->flags & WQ__RICH)
+		wq__drop_copy(m, e);
 	wq__entry_set_state(e, WQ_STATE_RUNNING | WQ__CANCELLED | (e->bits & WQ__BESIDE));
 }
 
@@ -86,6 +95,8 @@ static unsigned cancel_all(struct wq__memory *m, uint32_t hash, uint32_t id, uin
 
 		found |= WQ_STATE_WAITING;
 		wq__unwait(m, r);
+		if (m->flags & WQ__RICH)
+			wq__drop_copy(m, r);
 		wq__vanish(m, r, (uint64_t)hash << 32 | reminder);
 	}
 	if (!id)
@@ -101,6 +112,8 @@ static unsigned cancel_all(struct wq__memory *m, uint32_t hash, uint32_t id, uin
 		cancel_queued(m, e, slot);
 	} else {
 		wq__unwait(m, e);
+		if (m->flags & WQ__RICH)
+			wq__drop_copy(m, e);
 		wq__vanish(m, e, slot);
 	}
 	return found;

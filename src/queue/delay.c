@@ -199,7 +199,11 @@ static void key_due(struct wq__memory *m, struct wq__entry *e, uint32_t id, int6
 		wq__entry_set_state(e, state | WQ_STATE_DIRTY);
 		m->ndirty++;
 	} else {
+		if (m->rank)
+			m->rank->due_ns = due_ns;
 		wq__ready_push(m, e, id, WQ_TAIL);
+		if (m->rank)
+			m->rank->due_ns = -1;
 	}
 }
 
@@ -215,6 +219,8 @@ static void reminder_due(struct wq__memory *m, struct wq__entry *e, uint64_t slo
 	uint32_t id = wq__find(m, e->hash, e->key, wq__entry_len(e));
 	struct wq__entry *key = wq__entry_at(m, id);
 
+	if (m->flags & WQ__RICH)
+		wq__bring_reminder(m, e, key, id);
 	wq__forget_key(m, e, slot);
 	if (key->bits & WQ_STATE_WAITING) {
 		wq__unwait(m, key);
@@ -289,6 +295,13 @@ void wq__promote(struct wq__memory *m, int64_t until)
 	look_ahead(m);
 }
 
+/* Groups whose time has come may start a key, whatever has come due. */
+void wq__wake_groups(struct wq__memory *m)
+{
+	while (wq__rank_wake(m))
+		wq__breathe(m);
+}
+
 /*
  * The same for all of it, in as many holds as it takes: nothing is due and not
  * in line when this returns. It ends, because keys come to wait more slowly than
@@ -307,15 +320,17 @@ void wq__promote_all(struct wq__memory *m)
 /* Is a key ready? A FIFO wants the first of those that are due, any other order all of them. */
 bool wq__ready(struct wq__memory *m)
 {
-	if (m->nready == 0 && m->flags & WQ__ORDERED)
+	if (m->nready == 0 && m->flags & (WQ__ORDERED | WQ__RANKED))
 		wq__promote_all(m);
+	if (wq__unlikely(m->flags & WQ__PACED))
+		wq__wake_groups(m);
 	while (m->nready == 0 && wq__tick(m) >= 0 && m->nready == 0 && m->due_left)
 		wq__breathe(m);
 	return m->nready > 0;
 }
 
 /* A key in line is taken: its reminder merges with it if that is due, in line or not. */
-void wq__merge_reminder(struct wq__memory *m, const struct wq__entry *e)
+void wq__merge_reminder(struct wq__memory *m, struct wq__entry *e)
 {
 	uint32_t id = wq__find_copy(m, e->hash, e->key, wq__entry_len(e), WQ__REMINDER);
 	struct wq__entry *reminder = wq__entry_at(m, id);
@@ -326,6 +341,8 @@ void wq__merge_reminder(struct wq__memory *m, const struct wq__entry *e)
 		wq__meter_due(m, reminder, wq__now(m) - reminder->added_ns);
 		wq__meter_added(m, WQ_MERGED);
 	}
+	if (m->flags & WQ__RICH)
+		wq__bring_popped(m, reminder, e);
 	wq__unwait(m, reminder);
 	wq__forget_key(m, reminder, (uint64_t)e->hash << 32 | id);
 }
@@ -439,6 +456,8 @@ static int wait_new(struct wq__memory *m, uint32_t hash, const void *key, size_t
 		wq__pair(m, e, wq__entry_at(m, beside));
 	if (beside || m->nghosts > 0)
 		wq__inherit(m, e, beside);
+	if (m->bring)
+		wq__bring_new(m, e);
 	if (l->retry)
 		mark_retrying(m, e);
 	return WQ_DELAYED;
@@ -450,11 +469,15 @@ static int wait_again(struct wq__memory *m, struct wq__entry *e, uint64_t slot,
 {
 	if (wq__full(m))
 		return WQ_EFULL;
+	if (m->bring && apart && wq__bring_prepare(m, e) < 0)
+		return WQ_ENOMEM;
 	wq__revive(m, e);
 	if (!wait_first(m, e, slot, l)) {
 		wq__remember(m, e, (uint32_t)slot, l->now_ns);
 		return WQ_ENOMEM;
 	}
+	if (m->bring && apart)
+		wq__bring_apply(m, e, (uint32_t)slot);
 	wq__entry_add_bits(e, apart);
 	if (l->retry)
 		mark_retrying(m, e);
@@ -480,8 +503,12 @@ static int add_later_known(struct wq__memory *m, struct wq__entry *e, uint64_t s
 int wq__add_later_known(struct wq__memory *m, struct wq__entry *e, uint64_t slot,
                         const struct wq__later *l)
 {
-	int rc = add_later_known(m, e, slot, l);
+	int rc = wq__unlikely(m->bring != NULL) ? wq__bring_prepare(m, e) : WQ_OK;
 
+	if (rc == WQ_OK)
+		rc = add_later_known(m, e, slot, l);
+	if (wq__unlikely(m->bring != NULL) && rc >= 0)
+		wq__bring_apply(m, e, (uint32_t)slot);
 	if (l->retry && e->bits & WQ_STATE_WAITING)
 		mark_retrying(m, e);
 	return rc;
@@ -530,10 +557,12 @@ static int add_limited(struct wq__memory *m, uint32_t hash, const void *key, siz
 	return rc;
 }
 
-int wq__mem_add_with(void *state, const void *key, size_t len, const wq_add_options *o)
+/* group: that of the key, in a queue with groups. */
+int wq__add_with(struct wq__memory *m, const void *key, size_t len, const wq_add_options *o,
+                 const wq_key *group)
 {
-	struct wq__memory *m = state;
 	struct wq__wakes wakes;
+	struct wq__bring bring;
 	struct wq__waiter *w;
 	struct wq__later l = {.within_ns = o->within_ns, .policy = o->policy};
 	uint32_t hash = wq__hash_of(m, key, len);
@@ -550,10 +579,13 @@ int wq__mem_add_with(void *state, const void *key, size_t len, const wq_add_opti
 		now = wq__now(m);
 	}
 	l.now_ns = now;
-	if (m->flags & WQ__SHUT) {
-		wq__metered(m, WQ_ESHUTDOWN);
+	rc = m->flags & WQ__SHUT ? WQ_ESHUTDOWN : WQ_OK;
+	if (rc == WQ_OK && wq__unlikely(m->flags & WQ__RICH))
+		rc = wq__bring_begin(m, &bring, o, group);
+	if (rc < 0) {
+		wq__metered(m, rc);
 		wq__whole_unlock(m);
-		return WQ_ESHUTDOWN;
+		return rc;
 	}
 	if (o->limited)
 		rc = add_limited(m, hash, key, len, o->policy, now);
@@ -561,9 +593,11 @@ int wq__mem_add_with(void *state, const void *key, size_t len, const wq_add_opti
 		rc = wq__add_at(m, hash, key, len, now);
 	else
 		rc = add_later(m, hash, key, len, &l);
+	if (wq__unlikely(m->flags & WQ__RICH))
+		wq__bring_end(m, &bring);
 	if (m->flags & WQ__METERED) {
 		wq__meter_added(m, rc);
-		if (rc >= 0)
+		if (rc >= 0 && (o->limited || o->after_ns != 0 || o->at_ns > 0))
 			wq__meter_retried(m);
 	}
 	wq__pick_many(m, &wakes);
@@ -572,6 +606,11 @@ int wq__mem_add_with(void *state, const void *key, size_t len, const wq_add_opti
 	wq__wake_many(&wakes);
 	wq__wake(w);
 	return rc;
+}
+
+int wq__mem_add_with(void *state, const void *key, size_t len, const wq_add_options *o)
+{
+	return wq__add_with(state, key, len, o, NULL);
 }
 
 /*
@@ -595,7 +634,7 @@ int64_t wq__mem_next_deadline(void *state)
 
 	wq__whole_lock(m);
 
-	int64_t next = m->flags & WQ__CUT ? WQ_NEVER : m->next_due_ns;
+	int64_t next = wq__next_wake(m);
 
 	wq__whole_unlock(m);
 	return next;

@@ -26,12 +26,11 @@
 
 #include "base/compiler.h"
 #include "base/hash.h"
+#include "queue/levels.h"
 
 struct wq__entry {
 	union {
-		struct {
-			uint32_t next, prev; /* ids; 0: none */
-		} line;                      /* QUEUED, FIFO */
+		struct wq__link line; /* QUEUED, in an order of the queue's own */
 		wq_node node;                /* QUEUED, an order of the user's */
 		struct {
 			uint64_t token;

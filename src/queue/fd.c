@@ -37,9 +37,9 @@ void(wq__fd_due)(struct wq__memory *m)
 
 	if (m->clock.now != wq__clock_real.now)
 		return;
-	if (m->next_due_ns != WQ_NEVER && !(m->flags & WQ__CUT)) {
+	if (wq__next_wake(m) != WQ_NEVER) {
 		/* 0 would disarm it; that time has passed as well. */
-		int64_t due = m->next_due_ns > 0 ? m->next_due_ns : 1;
+		int64_t due = wq__next_wake(m) > 0 ? wq__next_wake(m) : 1;
 
 		at.it_value.tv_sec = (time_t)(due / WQ_SECOND);
 		at.it_value.tv_nsec = (long)(due % WQ_SECOND);

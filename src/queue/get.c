@@ -65,6 +65,7 @@ static wq__apart uint32_t pop_lane(struct wq__memory *m, struct wq__lane *l)
 	}
 	wq__line_pop(l);
 	l->known -= l->known > 0;
+	m->nready--;
 	return id;
 }
 
@@ -72,6 +73,7 @@ static wq__forced uint32_t pop_fifo(struct wq__memory *m)
 {
 	uint32_t id = m->head;
 
+	m->nready--;
 	m->head = wq__entry_at(m, id)->u.line.next;
 	if (m->head == 0) {
 		m->tail = m->scout = m->scout_ahead = 0;
@@ -93,14 +95,18 @@ static uint32_t pop_order(struct wq__memory *m)
 		    wq__container_of(m->order.pop(m->order.ctx), struct wq__entry, u.node);
 		uint32_t id = id_of(m, e);
 
-		if (!wq__entry_is_ghost(e))
+		if (!wq__entry_is_ghost(e)) {
+			m->nready--;
 			return id;
+		}
 		wq__vanish_ghost(m, e, (uint64_t)e->hash << 32 | id);
 	}
 }
 
 static wq__apart uint32_t pop_special(struct wq__memory *m)
 {
+	if (m->flags & WQ__RANKED)
+		return wq__rank_pop(m);
 	return m->flags & WQ__ORDERED ? pop_order(m) : pop_lane(m, wq__lane_of(m));
 }
 
@@ -111,19 +117,24 @@ static char **copy_of(const struct wq__memory *m, struct wq__entry *e)
 }
 
 /*
- * A tool watches memory. The item's key is a copy that lives as long as the hold: whoever reads
+ * A tool watches memory. The item's key and value are copies that live as long as the hold: whoever reads
  * it afterwards is told where it was given back, instead of reading another key. It is malloc's,
  * whatever the allocator: that is what tools know.
  */
 static wq__cold void copy_key(const struct wq__memory *m, struct wq__entry *e, wq_item *item)
 {
-	char *copy = malloc(item->len + 1);
+	char *copy = malloc(item->len + 1 + item->value_len + 1);
 
 	*copy_of(m, e) = copy;
 	if (!copy)
 		return;
 	memcpy(copy, e->key, item->len + 1);
 	item->key = copy;
+	if (!item->value)
+		return;
+	copy += item->len + 1;
+	memcpy(copy, item->value, item->value_len + 1);
+	item->value = copy;
 }
 
 /* The hold ends. */
@@ -137,10 +148,12 @@ static wq__apart void started(struct wq__memory *m, struct wq__entry *e, wq_item
 {
 	if (m->flags & WQ__METERED)
 		wq__meter_start(m, e, (uint32_t)item->slot);
-	if (wq__likely(!(m->flags & (WQ__ASKS | WQ__COPIES))))
+	if (wq__likely(!(m->flags & (WQ__ASKS | WQ__COPIES | WQ__RICH))))
 		return;
 	if (m->flags & WQ__ASKS)
 		item->attempts = wq__requeues_of(m, e) + 1;
+	if (m->flags & WQ__RICH)
+		wq__hold_rich(m, e, item);
 	if (m->flags & WQ__COPIES)
 		copy_key(m, e, item);
 }
@@ -151,7 +164,6 @@ static wq__forced void hold(struct wq__memory *m, struct wq__entry *e, uint32_t 
 {
 	int64_t added_ns = e->added_ns;
 
-	m->nready--;
 	m->nrunning++;
 	wq__entry_set_bits(e, WQ_STATE_RUNNING | (bits & (WQ__BESIDE | WQ__LEN_HIGH)));
 	e->u.hold.token = token;
@@ -187,13 +199,14 @@ static wq__forced void take(struct wq__memory *m, wq_item *item)
 {
 	const uint32_t flags = m->flags;
 	uint32_t id =
-	    wq__unlikely(flags & (WQ__ORDERED | WQ__LANED)) ? pop_special(m) : pop_fifo(m);
+	    wq__unlikely(flags & (WQ__ORDERED | WQ__LANED | WQ__RANKED)) ? pop_special(m)
+	                                                                 : pop_fifo(m);
 	struct wq__entry *e = wq__entry_at(m, id);
 
 	if (wq__unlikely(e->bits & WQ__BESIDE))
 		wq__merge_reminder(m, e);
 	hold(m, e, id, e->bits, wq__new_token(m, id), item);
-	if (wq__unlikely(flags & (WQ__METERED | WQ__ASKS | WQ__COPIES)))
+	if (wq__unlikely(flags & (WQ__METERED | WQ__ASKS | WQ__COPIES | WQ__RICH)))
 		started(m, e, item);
 	if (is_sampled(m))
 		wq__sample_begin(m, item->token);
@@ -248,6 +261,8 @@ static wq__apart int end_hold_kept(struct wq__memory *m, const wq_item *item, st
 {
 	if (m->flags & WQ__COPIES)
 		free_copy(m, e);
+	if (m->flags & WQ__RICH)
+		wq__drop_held(m, e);
 	if (e->bits & WQ_STATE_DIRTY) {
 		m->ndirty--;
 		if (!WQ__BUG(LOST_READD) &&
@@ -257,6 +272,8 @@ static wq__apart int end_hold_kept(struct wq__memory *m, const wq_item *item, st
 		}
 	} else if (e->bits & WQ_STATE_WAITING) {
 		wq__entry_set_state(e, WQ_STATE_WAITING | (e->bits & WQ__BESIDE));
+		if (m->rank)
+			wq__rank_place(m, e);
 		return m->flags & WQ__CUT && !WQ__BUG(LEFT_UNSAID) ? WQ_LEFT : WQ_DELAYED;
 	}
 	wq__vanish(m, e, item->slot);
@@ -279,6 +296,8 @@ static inline int end_hold(struct wq__memory *m, const wq_item *item, struct wq_
 	if (e->bits & COMES_BACK || wq__bears(m, e)) {
 		rc = end_hold_kept(m, item, e);
 	} else {
+		if (m->flags & WQ__RICH)
+			wq__rich_gone(m, e);
 		wq__table_remove_at(&m->table, at);
 		wq__slab_free(&m->slab, (uint32_t)item->slot);
 	}
@@ -408,18 +427,20 @@ int wq__done_well(struct wq__memory *m, const wq_item *item)
 }
 
 /*
- * In an order of the user's a key that has come due may go before those in line.
+ * By priority or in an order of the user's a key that has come due may go before those in line.
  * A metered queue knows the time anyway: keys enter the line when they come due,
  * and how late they did does not depend on who looked at the queue.
  */
 bool wq__ready_now(struct wq__memory *m)
 {
 	if (wq__unlikely(m->flags & WQ__TIMED)) {
-		if (m->flags & WQ__ORDERED)
+		if (m->flags & (WQ__ORDERED | WQ__RANKED))
 			wq__promote_all(m);
 		else if (m->flags & WQ__METERED)
 			wq__tick(m);
 	}
+	if (wq__unlikely(m->flags & WQ__PACED))
+		wq__wake_groups(m);
 	return m->nready > 0;
 }
 
@@ -444,7 +465,8 @@ static inline struct wq__waiter *pass_on(struct wq__memory *m, int rc)
 static inline bool may_hand_out(const struct wq__memory *m)
 {
 	return m->nready > 0 &&
-	       (!(m->flags & WQ__TIMED) || !(m->flags & (WQ__ORDERED | WQ__METERED)));
+	       (!(m->flags & WQ__TIMED) || !(m->flags & (WQ__ORDERED | WQ__METERED | WQ__RANKED))) &&
+	       !(m->flags & WQ__PACED);
 }
 
 /* The queue is whole, and let go of. */
@@ -650,6 +672,10 @@ static int requeue_locked(struct wq__memory *m, const wq_item *item, enum wq_whe
 	}
 	if (wq__unlikely(m->flags & WQ__COPIES))
 		free_copy(m, e);
+	if (m->flags & WQ__RICH) {
+		wq__keep_hold(m, e);
+		wq__drop_held(m, e);
+	}
 	if (e->bits & WQ_STATE_DIRTY)
 		m->ndirty--;
 	if (e->bits & WQ_STATE_WAITING)

@@ -21,7 +21,7 @@ int64_t wq__mem_len(void *state)
 	wq__whole_lock(m);
 	wq__promote_all(m);
 
-	int64_t n = m->nready;
+	int64_t n = wq__queued(m);
 
 	wq__whole_unlock(m);
 	return n;
@@ -62,14 +62,10 @@ int wq__mem_state(void *state, const void *key, size_t len)
 	return (int)bits;
 }
 
+/* The bytes of key, value and group follow each other in bytes[]. */
 struct shown {
-	size_t offset; /* of the key in bytes[] */
-	size_t len;
-	int64_t age_ns;
-	int64_t due_ns;
-	int64_t running_ns;
-	unsigned state;
-	uint32_t failures;
+	wq_key_info info; /* its pointers: NULL, or not */
+	size_t offset;    /* of the key */
 };
 
 struct batch {
@@ -85,7 +81,7 @@ struct batch {
 /* The memory of a batch: room for at least one key. */
 struct large {
 	struct shown key[WQ__HOLD_MAX];
-	char bytes[WQ_KEY_MAX + 1];
+	char bytes[2 * (WQ_KEY_MAX + 1) + WQ_VALUE_MAX + 1];
 };
 
 /* For who has no memory left: on the stack, for keys that are not very long. */
@@ -116,30 +112,46 @@ static int64_t due_of(const struct wq__entry *e, const struct wq__entry *reminde
 	return reminder ? reminder->added_ns : 0;
 }
 
+/* The bytes and a NUL, behind what is there. */
+static void copy_bytes(struct batch *b, const void *bytes, size_t len)
+{
+	if (len > 0)
+		memcpy(b->bytes + b->used, bytes, len);
+	b->bytes[b->used + len] = '\0';
+	b->used += len + 1;
+}
+
 /* False: it does not fit. A reminder beside its key is shown with the key. */
 static bool batch_push(const struct wq__memory *m, struct batch *b, struct wq__entry *e,
                        int64_t now)
 {
 	size_t len = wq__entry_len(e);
 	const struct wq__entry *reminder;
+	wq_key_info info = {.state = 0};
 
 	if (wq__entry_is_ghost(e) || wq__entry_absent(e) ||
 	    (e->bits & (WQ__REMINDER | WQ__BESIDE)) == (WQ__REMINDER | WQ__BESIDE))
 		return true;
-	if (b->n == wq__per_hold(b->max) || b->room - b->used < len + 1)
+	if (b->n == wq__per_hold(b->max))
+		return false;
+	if (m->flags & WQ__RICH)
+		wq__show_rich(m, e, &info);
+	if (b->room - b->used < len + 1 + info.value_len + 1 + info.group.len + 1)
 		return false;
 	reminder = reminder_of(m, e);
-	b->key[b->n++] = (struct shown){
-	    .offset = b->used,
-	    .len = len,
-	    .age_ns = (e->bits & WQ__PUBLIC) == WQ_STATE_WAITING ? 0 : age_of(e, now),
-	    .due_ns = due_of(e, reminder),
-	    .state = public_state(m, e, reminder),
-	    .running_ns = wq__meter_running(m, e, now),
-	    .failures = wq__requeues_of(m, e),
-	};
-	memcpy(b->bytes + b->used, e->key, len + 1);
-	b->used += len + 1;
+	info.key = e->key;
+	info.len = len;
+	info.age_ns = (e->bits & WQ__PUBLIC) == WQ_STATE_WAITING ? 0 : age_of(e, now);
+	info.due_ns = due_of(e, reminder);
+	info.state = public_state(m, e, reminder);
+	info.running_ns = wq__meter_running(m, e, now);
+	info.failures = wq__requeues_of(m, e);
+	b->key[b->n++] = (struct shown){.info = info, .offset = b->used};
+	copy_bytes(b, e->key, len);
+	if (info.value)
+		copy_bytes(b, info.value, info.value_len);
+	if (info.group.key)
+		copy_bytes(b, info.group.key, info.group.len);
 	return true;
 }
 
@@ -181,16 +193,17 @@ static uint64_t batch_fill(struct wq__memory *m, struct batch *b, uint64_t from,
 static bool batch_show(const struct batch *b, wq_walk_fn fn, void *ctx, int64_t *shown)
 {
 	for (size_t i = 0; i < b->n; i++) {
-		wq_key_info info = {
-		    .key = b->bytes + b->key[i].offset,
-		    .len = b->key[i].len,
-		    .state = b->key[i].state,
-		    .age_ns = b->key[i].age_ns,
-		    .due_ns = b->key[i].due_ns,
-		    .running_ns = b->key[i].running_ns,
-		    .failures = b->key[i].failures,
-		};
+		wq_key_info info = b->key[i].info;
+		const char *bytes = b->bytes + b->key[i].offset;
 
+		info.key = bytes;
+		bytes += info.len + 1;
+		if (info.value) {
+			info.value = bytes;
+			bytes += info.value_len + 1;
+		}
+		if (info.group.key)
+			info.group.key = bytes;
 		++*shown;
 		if (fn(ctx, &info) != 0)
 			return false;

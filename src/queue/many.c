@@ -60,12 +60,17 @@ static int get_some(struct wq__memory *m, wq_item *items, size_t max, int64_t de
 static void leave(struct wq__memory *m, bool got)
 {
 	struct wq__wakes wakes = {.n = 0};
+	struct wq__waiter *w = NULL;
 
 	if (!(got && WQ__BUG(MANY_NOT_PASSED)))
 		wq__pick_many(m, &wakes);
+	/* A group that was started may sleep for less than the leader does. */
+	if (m->flags & WQ__PACED)
+		w = wq__rouse_leader(m);
 	wq__let_time_go(m);
 	wq__whole_unlock(m);
 	wq__wake_many(&wakes);
+	wq__wake(w);
 }
 
 /* Let go of the back lock in the midst of long work. */

@@ -109,6 +109,32 @@ static bool wants_copies(void)
 #endif
 }
 
+/* Priorities, groups and values: what they need beside the keys. */
+static int rich_open(struct wq__memory *m, const wq_options *o)
+{
+	int rc = WQ_OK;
+
+	m->flags |= WQ__RICH | (o->values ? WQ__VALUED : 0u);
+	m->merge = o->merge ? o->merge : wq_merge_last;
+	m->merge_ctx = o->merge_ctx;
+	if (o->values && m->merge != wq_merge_last && m->merge != wq_merge_first) {
+		m->merge_out = wq__alloc(&m->allocator, WQ_VALUE_MAX, 8);
+		if (!m->merge_out)
+			return wq__fail_memory();
+	}
+	if (o->priorities || o->group)
+		rc = wq__rank_open(m, o);
+	if (rc < 0)
+		wq__free(&m->allocator, m->merge_out, WQ_VALUE_MAX);
+	return rc;
+}
+
+static void rich_close(struct wq__memory *m)
+{
+	wq__rank_close(m);
+	wq__free(&m->allocator, m->merge_out, WQ_VALUE_MAX);
+}
+
 static int mem_open(wq_queue *q, const wq_options *o, void **state)
 {
 	struct wq__memory *m = wq__alloc(o->allocator, sizeof *m, 64);
@@ -140,7 +166,10 @@ static int mem_open(wq_queue *q, const wq_options *o, void **state)
 	m->copy_at = m->latest_at + (o->within ? sizeof(int64_t) : 0);
 	if (wants_copies())
 		m->flags |= WQ__COPIES;
-	m->room = m->copy_at + (m->flags & WQ__COPIES ? sizeof(char *) : 0);
+	m->standing_at = m->copy_at + (m->flags & WQ__COPIES ? sizeof(char *) : 0);
+	m->carried_at =
+	    m->standing_at + (o->priorities || o->group ? sizeof(struct wq__standing) : 0);
+	m->room = m->carried_at + (o->values ? sizeof(uint64_t) : 0);
 	if (o->within)
 		m->flags |= WQ__WITHIN;
 	if (o->limiter->asks)
@@ -149,6 +178,8 @@ static int mem_open(wq_queue *q, const wq_options *o, void **state)
 	m->max_keys = o->max_keys;
 	if (m->room > 0 || m->max_keys > 0)
 		m->flags |= WQ__EXTRA;
+	if (o->aging_ns > 0 || o->group)
+		m->flags |= WQ__EXACT;
 	if (may_have_lane(m))
 		m->flags |= WQ__LANES;
 	m->width = UINT32_MAX;
@@ -168,6 +199,9 @@ static int mem_open(wq_queue *q, const wq_options *o, void **state)
 		rc = wq__fail_memory();
 		goto no_table;
 	}
+	rc = wq__asks_rich(o) ? rich_open(m, o) : WQ_OK;
+	if (rc < 0)
+		goto no_riches;
 	/* Last: from here on the clock may call. */
 	rc = watch_clock(m);
 	if (rc < 0)
@@ -175,6 +209,8 @@ static int mem_open(wq_queue *q, const wq_options *o, void **state)
 	*state = m;
 	return WQ_OK;
 no_watch:
+	rich_close(m);
+no_riches:
 	wq__table_release(&m->table);
 no_table:
 	meter_free(m);
@@ -199,8 +235,8 @@ static int mem_close(void *state)
 	int left = n > INT_MAX ? INT_MAX : (int)n;
 
 	/* Nobody comes after us to take them from the line. */
-	if (!busy && m->nready > 0 && m->flags & WQ__METERED)
-		wq__meter_depth(m, -(int64_t)m->nready);
+	if (!busy && wq__queued(m) > 0 && m->flags & WQ__METERED)
+		wq__meter_depth(m, -(int64_t)wq__queued(m));
 	wq__whole_unlock(m);
 	if (held > 0)
 		return wq__fail(WQ_EBUSY, "%u key%s held", held, held == 1 ? " is" : "s are");
@@ -211,6 +247,7 @@ static int mem_close(void *state)
 	if (m->order.free)
 		m->order.free(m->order.ctx);
 	wq__lane_free(m);
+	rich_close(m);
 	wq__tw_release(&m->tw);
 	wq__table_release(&m->table);
 	meter_free(m);
@@ -234,6 +271,7 @@ const wq_engine wq__memory_engine = {
     .version = WQ_ENGINE_VERSION,
     .size = sizeof(wq_engine),
     .name = "memory",
+    .features = WQ_FEATURE_PRIORITY | WQ_FEATURE_GROUP | WQ_FEATURE_VALUE,
     .open = mem_open,
     .close = mem_close,
     .add = wq__mem_add,

@@ -8,6 +8,8 @@
  *   remember.c  what the limiter remembers    turn.c   retry, and the other ends of a hold
  *   inspect.c   len, state, walk              fd.c     the descriptor for event loops
  *   memory.c    open, close, functions        whole.c  both locks
+ *   rank.c      priorities and groups         rich.c   the calls of queues that have these, or
+ *   bring.c     what an add brings along               values
  *
  * Nearly all code runs while the queue is whole: everything is locked and consistent.
  * That takes one lock, or two if there is a lane (lane.h). No callback but clock,
@@ -41,9 +43,11 @@
 #include "base/sync.h"
 #include "base/table.h"
 #include "limit/limiter.h"
+#include "queue/bring.h"
 #include "queue/entry.h"
 #include "queue/lane.h"
 #include "queue/meter.h"
+#include "queue/rank.h"
 #include "time/timing_wheel.h"
 
 enum {
@@ -103,6 +107,10 @@ enum wq__flags {
 	WQ__LANES = 131072,  /* it may have a lane */
 	WQ__LANED = 262144,  /* it has one: `lane` is not NULL */
 	WQ__COPIES = 524288, /* a tool watches memory: items get copies of their keys */
+	WQ__RANKED = 1 << 20, /* the line is by priority or by groups: `rank` is not NULL */
+	WQ__VALUED = 1 << 21, /* keys may have values */
+	WQ__RICH = 1 << 22,   /* one of these two */
+	WQ__PACED = 1 << 23,  /* some group sleeps until it has a token */
 };
 
 /*
@@ -150,6 +158,10 @@ struct wq__memory { /* NOLINT(clang-analyzer-optin.performance.Padding): lines a
 	uint32_t nretrying;                   /* L: and those that wait for a retry */
 	uint32_t npairs;                      /* L: keys with a reminder beside them */
 	uint32_t nghosts;               /* L: cancelled keys that the user's order has yet to pop */
+	uint32_t nblocked;              /* L: queued keys that are not ready: of groups, see rank.h */
+	struct wq__rank *rank;          /* L: NULL: first in, first out, or an order of the user's */
+	struct wq__bring *bring;        /* L: of the add under way; NULL: none, or it brings nothing */
+	uint64_t merge_failed;          /* L: values that were dropped, as their merge failed */
 	struct wq__waiter *leader;      /* L: the waiting Get that sleeps until the next due time */
 	int64_t leader_until_ns;        /* L */
 	struct wq__watcher *watchers;   /* L */
@@ -167,6 +179,11 @@ struct wq__memory { /* NOLINT(clang-analyzer-optin.performance.Padding): lines a
 	size_t meter_at;           /* I: where a key's stint is, behind those */
 	size_t latest_at;          /* I: and where its latest time is */
 	size_t copy_at;            /* I: and where its holder's copy of the key is named */
+	size_t standing_at;        /* I: its priority and group */
+	size_t carried_at;         /* I: its values */
+	wq_merge_fn merge;         /* I: of two values */
+	void *merge_ctx;           /* I */
+	char *merge_out;           /* L: room for a merged value, or NULL */
 	struct wq__meter *meter;   /* L: NULL without a name */
 	uint32_t max_attempts;     /* I: 0: no maximum */
 	wq_limiter *limiter;       /* I; what is in it, L */
@@ -254,13 +271,16 @@ void wq__forget_failures(struct wq__memory *m, struct wq__entry *e);
 int wq__mem_turn(void *state, wq_item *item, wq_turn *turn);
 
 /* delay.c */
+int wq__add_with(struct wq__memory *m, const void *key, size_t len, const wq_add_options *options,
+                 const wq_key *group);
 int wq__mem_add_with(void *state, const void *key, size_t len, const wq_add_options *options);
 int64_t wq__mem_next_deadline(void *state);
 int64_t wq__next_due(struct wq__memory *m);
 void wq__promote(struct wq__memory *m, int64_t until);
 void wq__promote_all(struct wq__memory *m);
+void wq__wake_groups(struct wq__memory *m);
 bool wq__ready(struct wq__memory *m);
-void wq__merge_reminder(struct wq__memory *m, const struct wq__entry *e);
+void wq__merge_reminder(struct wq__memory *m, struct wq__entry *e);
 void wq__unwait(struct wq__memory *m, struct wq__entry *e);
 int wq__rewait(struct wq__memory *m, struct wq__entry *e, uint64_t slot, int64_t due_ns,
                int64_t now);
@@ -291,6 +311,10 @@ int wq__mem_next_many(void *state, wq_item *items, size_t n, size_t max, int64_t
 int wq__mem_requeue(void *state, const wq_item *item, enum wq_where where);
 int wq__mem_extend(void *state, const wq_item *item, int64_t span_ns);
 int wq__mem_lost(void *state, const wq_item *item);
+
+/* rich.c */
+wq_engine wq__rich(wq_engine memory_engine);
+bool wq__asks_rich(const wq_options *o);
 
 /* wait.c */
 struct wq__waiter *wq__pick_slow(struct wq__memory *m);
@@ -518,9 +542,24 @@ static inline int wq__metered(struct wq__memory *m, int outcome)
 	return outcome;
 }
 
+/* How many keys are queued, ready or not. */
+static inline uint32_t wq__queued(const struct wq__memory *m)
+{
+	return m->nready + m->nblocked;
+}
+
+/* When a sleeping Get has to look: a key comes due, or a group has a token. */
+static inline int64_t wq__next_wake(const struct wq__memory *m)
+{
+	int64_t due = m->flags & WQ__CUT ? WQ_NEVER : m->next_due_ns;
+
+	return wq__unlikely(m->flags & WQ__PACED) && m->rank->wake_ns < due ? m->rank->wake_ns
+	                                                                    : due;
+}
+
 static inline bool wq__idle(const struct wq__memory *m)
 {
-	return m->nready == 0 && m->nrunning == 0 && !m->due_left;
+	return wq__queued(m) == 0 && m->nrunning == 0 && !m->due_left;
 }
 
 /*
@@ -531,7 +570,7 @@ static inline bool wq__drained(const struct wq__memory *m)
 {
 	if (WQ__BUG(DRAIN_ONLY_RUNNING))
 		return m->nrunning == 0;
-	if (m->nready > 0 || m->nrunning > 0)
+	if (wq__queued(m) > 0 || m->nrunning > 0)
 		return false;
 	if (m->flags & WQ__PATIENT)
 		return m->nwaiting == m->nnever;
@@ -597,14 +636,19 @@ static wq__forced void wq__ready_push(struct wq__memory *m, struct wq__entry *e,
 	if (WQ__BUG(PUSH_TO_HEAD))
 		where = WQ_HEAD;
 	wq__entry_set_state(e, WQ_STATE_QUEUED | (e->bits & WQ__BESIDE));
-	m->nready++;
-	if (wq__unlikely(m->flags & (WQ__ORDERED | WQ__FD))) {
-		if (m->flags & WQ__FD)
+	if (wq__unlikely(m->flags & (WQ__ORDERED | WQ__FD | WQ__RANKED))) {
+		if (m->flags & WQ__RANKED)
+			wq__rank_push(m, e, id, where);
+		else
+			m->nready++;
+		if (m->flags & WQ__FD && m->nready > 0)
 			wq__fd_signal(m);
-		if (m->flags & WQ__ORDERED) {
+		if (m->flags & WQ__ORDERED)
 			m->order.push(m->order.ctx, &e->u.node, where);
+		if (m->flags & (WQ__ORDERED | WQ__RANKED))
 			return;
-		}
+	} else {
+		m->nready++;
 	}
 
 	struct wq__lane *l = wq__lane_of(m);
@@ -634,6 +678,8 @@ static inline void wq__hold_over(struct wq__memory *m, const wq_item *item)
 	struct wq__lane *l = wq__lane_of(m);
 
 	m->nrunning--;
+	if (wq__unlikely(m->flags & WQ__RANKED))
+		wq__rank_hold(m, wq__entry_at(m, (uint32_t)item->slot), -1);
 	if (wq__unlikely(l != NULL) && !WQ__BUG(LANE_HOLD_KEPT))
 		wq__hold_free(l, item->token);
 }
@@ -647,10 +693,14 @@ static inline uint64_t wq__new_token(struct wq__memory *m, uint32_t id)
 	return wq__unlikely(l != NULL) ? wq__hold_new(l, m->token, id) : m->token;
 }
 
-/* Some key is ready, in a FIFO: the first. */
+/* Some key is ready, and the order is the queue's own: the first. */
 static inline uint32_t wq__first_ready(const struct wq__memory *m)
 {
 	struct wq__lane *l = wq__lane_of(m);
+
+	if (m->rank)
+		return wq__rank_first(m);
+
 	uint32_t id = l ? wq__line_at(l, 0) : 0;
 
 	return id ? id : m->head;

@@ -210,7 +210,7 @@ int wq__mem_snapshot(void *state, wq_snapshot *out)
 	wq__promote_all(m);
 	*out = (wq_snapshot){
 	    .now_ns = wq__now(m),
-	    .queued = m->nready,
+	    .queued = wq__queued(m),
 	    .running = m->nrunning,
 	    .dirty = m->ndirty,
 	    .waiting = wq__leaves(m) ? 0 : m->nwaiting,
@@ -219,11 +219,14 @@ int wq__mem_snapshot(void *state, wq_snapshot *out)
 	    .next_due_ns = wq__next_due(m),
 	    .dead = m->ndead,
 	    .dropped = m->ndropped,
+	    .merge_failed = m->merge_failed,
 	    .oldest_queued.age_ns = -1,
 	    .longest_running.age_ns = -1,
 	};
 	if (m->flags & WQ__METERED)
 		look_at_times(m, out);
+	if (m->rank)
+		wq__rank_snapshot(m, out);
 	/* Of orders of one's own only they know who is the head. */
 	if (m->nready > 0 && !(m->flags & WQ__ORDERED)) {
 		const struct wq__entry *e = wq__entry_at(m, wq__first_ready(m));

@@ -98,6 +98,44 @@ static int check_engine(const wq_options *o)
 	return WQ_OK;
 }
 
+/* Priorities, groups and values. */
+static int check_riches(const wq_options *o)
+{
+	uint64_t asked = (o->priorities ? WQ_FEATURE_PRIORITY : 0u) |
+	                 (o->group ? WQ_FEATURE_GROUP : 0u) | (o->values ? WQ_FEATURE_VALUE : 0u);
+
+	if (o->priorities > 1)
+		return wq__fail(WQ_EINVAL, "priorities is %u, neither 0 nor 1", o->priorities);
+	if (o->values > 1)
+		return wq__fail(WQ_EINVAL, "values is %u, neither 0 nor 1", o->values);
+	if (o->order && (o->priorities || o->group))
+		return wq__fail(WQ_EINVAL, "an order is given with priorities or groups");
+	if (o->aging_ns < 0 || o->aging_ns > WQ_AGING_MAX)
+		return wq__fail(WQ_EINVAL, "aging_ns is %" PRId64 ", not 0 to WQ_AGING_MAX",
+		                o->aging_ns);
+	if (o->aging_max < WQ_PRIORITY_MIN || o->aging_max > WQ_PRIORITY_MAX)
+		return wq__fail(WQ_EINVAL, "aging_max is %" PRId32 ", which is no priority",
+		                o->aging_max);
+	if ((o->aging_ns > 0 && !o->priorities) || (o->aging_max != 0 && o->aging_ns == 0))
+		return wq__fail(WQ_EINVAL, "aging needs priorities = 1 and aging_ns");
+	if (!o->group && (o->group_ctx || o->group_limit || o->group_rate != 0 || o->group_burst ||
+	                  o->group_setup || o->setup_ctx))
+		return wq__fail(WQ_EINVAL, "settings of groups are given without group");
+	if (!(o->group_rate >= 0) || o->group_rate > 1e9)
+		return wq__fail(WQ_EINVAL, "group_rate is %g, not 0 to 1e9", o->group_rate);
+	if (!o->values && (o->merge || o->merge_ctx))
+		return wq__fail(WQ_EINVAL, "merge is given, but values is 0");
+	if (o->reserved0 != 0)
+		return wq__fail(WQ_EINVAL, "a reserved word of wq_options is not zero");
+	if (o->engine && asked & ~o->engine->features)
+		return wq__fail(WQ_ENOTSUP, "the engine \"%s\" has no %s",
+		                o->engine->name ? o->engine->name : "",
+		                asked & ~o->engine->features & WQ_FEATURE_PRIORITY ? "priorities"
+		                : asked & ~o->engine->features & WQ_FEATURE_GROUP  ? "groups"
+		                                                                   : "values");
+	return WQ_OK;
+}
+
 static int check_options(const wq_options *o)
 {
 	int rc;
@@ -119,7 +157,9 @@ static int check_options(const wq_options *o)
 	rc = check_name(o);
 	if (rc == WQ_OK)
 		rc = check_hooks(o);
-	return rc == WQ_OK ? check_engine(o) : rc;
+	if (rc == WQ_OK)
+		rc = check_engine(o);
+	return rc == WQ_OK ? check_riches(o) : rc;
 }
 
 /* The engine's table, with WQ_ENOTSUP for what it has not: it may be older, and shorter. */
@@ -170,7 +210,11 @@ static int make(wq_queue **out, const wq_options *o, bool *order_gone)
 	    .dead_letter = o->dead_letter,
 	    .dead_ctx = o->dead_ctx,
 	    .within = o->within,
+	    .priorities = o->priorities,
+	    .values = o->values,
 	};
+	if (!o->engine && wq__asks_rich(o))
+		q->engine = wq__rich(q->engine);
 	wq__lock_init(&q->lock);
 	rc = q->engine.open(q, o, &q->state);
 	if (rc < 0)
@@ -326,6 +370,36 @@ int wq_add_many(wq_queue *q, const wq_key *keys, size_t n, int *outcomes)
 	return q->engine.add_many(q->state, keys, n, outcomes);
 }
 
+static bool riches_ok(const wq_queue *q, const wq_add_options *o)
+{
+	if (o->priority != 0 && (!q->priorities || o->priority < WQ_PRIORITY_MIN ||
+	                         o->priority > WQ_PRIORITY_MAX))
+		return false;
+	if ((o->value || o->value_len > 0) &&
+	    (!q->values || !o->value || o->value_len > WQ_VALUE_MAX))
+		return false;
+	return o->reserved0 == 0;
+}
+
+static wq__cold int refuse_riches(const wq_queue *q, const wq_add_options *o)
+{
+	if (o->reserved0 != 0)
+		return wq__fail(WQ_EINVAL, "a reserved word of wq_add_options is not zero");
+	if (o->priority < WQ_PRIORITY_MIN || o->priority > WQ_PRIORITY_MAX)
+		return wq__fail(WQ_EINVAL, "priority is %" PRId32 ", not %d to %d", o->priority,
+		                WQ_PRIORITY_MIN, WQ_PRIORITY_MAX);
+	if (o->priority != 0 && !q->priorities)
+		return wq__fail(WQ_EINVAL, "a priority is given, but wq_options.priorities is 0: "
+		                           "set it to 1 in wq_new()");
+	if (!o->value)
+		return wq__fail(WQ_EINVAL, "value is NULL, and value_len is not 0");
+	if (!q->values)
+		return wq__fail(WQ_EINVAL, "a value is given, but wq_options.values is 0: set it "
+		                           "to 1 in wq_new()");
+	return wq__fail(WQ_ETOOLONG, "the value has %zu bytes, more than %d", o->value_len,
+	                WQ_VALUE_MAX);
+}
+
 static bool add_options_ok(const wq_queue *q, const wq_add_options *o)
 {
 	if (o->limited > 1 || !ALL_ZERO(o->reserved))
@@ -372,7 +446,10 @@ int wq_add_with(wq_queue *q, const void *key, size_t len, const wq_add_options *
 		return refuse_key(q, rc);
 	if (options && wq__unlikely(!add_options_ok(q, options)))
 		return refuse_add_options(q, options);
-	if (!options || (options->at_ns == 0 && options->after_ns == 0 && !options->limited))
+	if (options && wq__unlikely(!riches_ok(q, options)))
+		return refuse_riches(q, options);
+	if (!options || (options->at_ns == 0 && options->after_ns == 0 && !options->limited &&
+	                 options->priority == 0 && !options->value))
 		return q->engine.add(q->state, key, len);
 	return q->engine.add_with(q->state, key, len, options);
 }
@@ -380,7 +457,7 @@ int wq_add_with(wq_queue *q, const void *key, size_t len, const wq_add_options *
 /* With any delay it counts as a retry, unlike an add: no way around the engine's add_with. */
 int wq_add_after(wq_queue *q, const void *key, size_t len, int64_t delay_ns)
 {
-	wq_add_options o = {.after_ns = delay_ns};
+	wq_add_options o = {.after_ns = delay_ns ? delay_ns : -1};
 	int rc = check_key(q, key, len);
 
 	return rc == WQ_OK ? q->engine.add_with(q->state, key, len, &o) : rc;
@@ -389,7 +466,7 @@ int wq_add_after(wq_queue *q, const void *key, size_t len, int64_t delay_ns)
 int wq_add_at(wq_queue *q, const void *key, size_t len, int64_t due_ns)
 {
 	/* Time 0 has passed on every clock. */
-	wq_add_options o = {.at_ns = due_ns};
+	wq_add_options o = {.at_ns = due_ns, .after_ns = due_ns == 0 ? -1 : 0};
 	int rc = check_key(q, key, len);
 
 	if (wq__unlikely(rc != WQ_OK))
@@ -488,7 +565,7 @@ static bool items_ok(const wq_item *items, size_t n)
 
 static bool item_ok(const wq_item *it)
 {
-	return it->reserved0 == 0 && (it->reserved[0] | it->reserved[1]) == 0;
+	return (it->reserved[0] | it->reserved[1]) == 0;
 }
 
 static bool all_ok(const wq_item *items, size_t n)

@@ -26,6 +26,8 @@ struct wq_queue {
 	void (*dead_letter)(void *ctx, const wq_item *item); /* I */
 	void *dead_ctx;                                      /* I */
 	bool within;                                         /* I: adds may give within_ns */
+	bool priorities;                                     /* I: a priority */
+	bool values;                                         /* I: a value */
 	wq__lock lock;                                       /* held before a pool's */
 	struct wq__pool_link *pools;                         /* L */
 	_Atomic uint32_t npools;        /* A: how many they are; changed under the lock */

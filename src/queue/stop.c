@@ -282,7 +282,7 @@ int wq__mem_drain(void *state, int64_t deadline_ns, const wq_drain_options *opti
 		rc = WQ_LEFT;
 	if (report)
 		*report = (wq_report){
-		    .queued = m->nready,
+		    .queued = wq__queued(m),
 		    .running = m->nrunning,
 		    .dirty = m->ndirty,
 		    .retries = m->nretrying,

@@ -37,6 +37,8 @@ static int end_later(struct wq__memory *m, const wq_item *item, struct wq__entry
 	                          .retry = ask != NULL};
 	int rc = WQ_MARKED;
 
+	if (m->flags & WQ__RICH)
+		wq__keep_hold(m, e);
 	if (e->bits & WQ_STATE_DIRTY)
 		rc = WQ_MERGED;
 	else if (due_ns > now)
@@ -63,6 +65,8 @@ static int leave_over(struct wq__memory *m, const wq_item *item, struct wq__entr
 	                          .policy = WQ_MIN,
 	                          .retry = retry && !WQ__BUG(LEFT_AS_DELAYED)};
 
+	if (m->flags & WQ__RICH)
+		wq__keep_hold(m, e);
 	if (!WQ__BUG(LEFT_FORGOTTEN))
 		wq__add_later_known(m, e, item->slot, &never);
 	wq__end_hold(m, item, e);
@@ -83,6 +87,8 @@ static int die(struct wq__memory *m, wq_item *item, struct wq__entry *e)
 	/* The new token has no place among the lane's holds. */
 	wq__hold_over(m, item);
 	m->nrunning++;
+	if (m->flags & WQ__RANKED)
+		wq__rank_hold(m, e, 1);
 	item->token = e->u.hold.token = m->token += WQ__HOLDS;
 	m->ndead++;
 	return WQ_DEAD;

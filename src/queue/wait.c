@@ -81,10 +81,13 @@ static bool release(struct wq__memory *m, struct wq__waiter *w)
 	return wq__parker_set(&w->parker);
 }
 
-/* Does some key come due by itself? In a queue that is closing, what waits does not any more. */
+/*
+ * Does some key become ready by itself? In a queue that is closing, what waits does not come due
+ * any more; a group that has no token gets one.
+ */
 static bool comes_due(const struct wq__memory *m)
 {
-	return (m->flags & (WQ__TIMED | WQ__CUT)) == WQ__TIMED;
+	return wq__next_wake(m) != WQ_NEVER;
 }
 
 struct wq__waiter *wq__pick_slow(struct wq__memory *m)
@@ -109,7 +112,7 @@ struct wq__waiter *(wq__rouse_leader)(struct wq__memory *m)
 {
 	struct wq__waiter *w = m->leader;
 
-	if (!w || m->next_due_ns >= m->leader_until_ns || WQ__BUG(EARLIER_NO_WAKE))
+	if (!w || wq__next_wake(m) >= m->leader_until_ns || WQ__BUG(EARLIER_NO_WAKE))
 		return NULL;
 	return release(m, w) ? w : NULL;
 }
@@ -191,9 +194,9 @@ static enum woken sleep_get(struct wq__memory *m, int64_t deadline_ns, const wq_
 	if (comes_due(m) && !m->leader) {
 		/* cppcheck-suppress autoVariables ; it is taken off before this call returns */
 		m->leader = &w;
-		m->leader_until_ns = m->next_due_ns;
-		if (until > m->next_due_ns)
-			until = m->next_due_ns;
+		m->leader_until_ns = wq__next_wake(m);
+		if (until > m->leader_until_ns)
+			until = m->leader_until_ns;
 	}
 	pauses = wq__laned(m) ? 0 : wq__spin_budget(m, until);
 	until = wq__clock_deadline(&m->clock, until);
@@ -238,6 +241,11 @@ static bool is_over(struct wq__memory *m, const wq_gate *gate)
 		return false;
 	if (m->flags & WQ__PATIENT)
 		return wq__drained(m);
+	/* Blocked keys are queued: somebody has to take them. */
+	if (m->nblocked > 0) {
+		m->flags |= WQ__GATED;
+		return false;
+	}
 	if (!gate || wq__idle(m) || WQ__BUG(GATE_HOLD_LOST))
 		return true;
 	m->flags |= WQ__GATED;

@@ -22,15 +22,12 @@ static int ignore(void *ctx, const wq_key_info *info)
 	return 0;
 }
 
-/* An item with a reserved word that is not zero; which = 0, 1 or 2. */
+/* An item with a reserved word that is not zero; which = 0 or 1. */
 static wq_item spoilt(const struct scene *s, int which)
 {
 	wq_item it = s->held;
 
-	if (which == 0)
-		it.reserved0 = 1;
-	else
-		it.reserved[which - 1] = 1;
+	it.reserved[which] = 1;
 	return it;
 }
 
@@ -102,7 +99,6 @@ struct bad {
 	X(done_item_null, WQ_EINVAL, wq_done(s->q, NULL))                                          \
 	X(done_reserved0, WQ_EINVAL, wq_done(s->q, &(wq_item[]){spoilt(s, 0)}[0]))                 \
 	X(done_reserved1, WQ_EINVAL, wq_done(s->q, &(wq_item[]){spoilt(s, 1)}[0]))                 \
-	X(done_reserved2, WQ_EINVAL, wq_done(s->q, &(wq_item[]){spoilt(s, 2)}[0]))                 \
 	X(done_stale, WQ_ESTALE, wq_done(s->q, &s->stale))                                         \
 	X(done_other, WQ_EOTHERQUEUE, wq_done(s->q, &s->other))                                    \
 	X(done_many_null, WQ_EINVAL, wq_done_many(NULL, &s->held, 1, NULL))                        \
@@ -129,7 +125,7 @@ struct bad {
 	X(next_many_stale, WQ_ESTALE, wq_next_many_until(s->q, &s->stale, 1, 1, WQ_NOWAIT))        \
 	X(next_many_other, WQ_EOTHERQUEUE, wq_next_many_until(s->q, &s->other, 1, 1, WQ_NOWAIT))   \
 	X(next_many_reserved, WQ_EINVAL,                                                           \
-	  wq_next_many_until(s->q, &(wq_item[]){spoilt(s, 2)}[0], 1, 1, WQ_NOWAIT))                \
+	  wq_next_many_until(s->q, &(wq_item[]){spoilt(s, 0)}[0], 1, 1, WQ_NOWAIT))                \
 	X(requeue_null, WQ_EINVAL, wq_requeue(NULL, &s->held, WQ_TAIL))                            \
 	X(requeue_item_null, WQ_EINVAL, wq_requeue(s->q, NULL, WQ_TAIL))                           \
 	X(requeue_where, WQ_EINVAL, wq_requeue(s->q, &s->held, (enum wq_where)2))                  \
@@ -172,7 +168,7 @@ struct bad {
 	X(add_with_limited_policy, WQ_EINVAL,                                                      \
 	  limited_with(s, (wq_add_options){.limited = 1, .policy = (enum wq_policy)5}))            \
 	X(add_with_limited_reserved, WQ_EINVAL,                                                    \
-	  limited_with(s, (wq_add_options){.limited = 1, .reserved = {0, 0, 0, 0, 1}}))            \
+	  limited_with(s, (wq_add_options){.limited = 1, .reserved = {0, 1}}))            \
 	X(forget_null, WQ_EINVAL, wq_forget(NULL, "a", 1))                                         \
 	X(forget_key_null, WQ_EINVAL, wq_forget(s->q, NULL, 1))                                    \
 	X(forget_too_long, WQ_ETOOLONG, wq_forget(s->q, "a", WQ_KEY_MAX + 1))                      \
@@ -192,7 +188,7 @@ struct bad {
 	X(failures_item_null, WQ_EINVAL, wq_failures_item(NULL, &s->held))                         \
 	X(failures_item_item_null, WQ_EINVAL, wq_failures_item(s->q, NULL))                        \
 	X(failures_item_reserved, WQ_EINVAL,                                                       \
-	  wq_failures_item(s->q, &(wq_item[]){spoilt(s, 2)}[0]))                                   \
+	  wq_failures_item(s->q, &(wq_item[]){spoilt(s, 0)}[0]))                                   \
 	X(failures_item_stale, WQ_ESTALE, wq_failures_item(s->q, &s->stale))                       \
 	X(failures_item_other, WQ_EOTHERQUEUE, wq_failures_item(s->q, &s->other))                  \
 	X(retry_null, WQ_EINVAL, wq_retry(NULL, &s->held))                                         \
@@ -211,7 +207,7 @@ struct bad {
 	X(settle_next_negative, WQ_EINVAL,                                                         \
 	  wq_settle_next_until(s->q, &s->held, WQ_DONE, -2, NULL))                                 \
 	X(settle_next_reserved, WQ_EINVAL,                                                         \
-	  wq_settle_next_until(s->q, &(wq_item[]){spoilt(s, 2)}[0], WQ_DONE, 0, NULL))             \
+	  wq_settle_next_until(s->q, &(wq_item[]){spoilt(s, 0)}[0], WQ_DONE, 0, NULL))             \
 	X(settle_next_stale, WQ_ESTALE, wq_settle_next_until(s->q, &s->stale, WQ_RETRY, 0, NULL))  \
 	X(settle_next_other, WQ_EOTHERQUEUE,                                                       \
 	  wq_settle_next_until(s->q, &s->other, WQ_RETRY, 0, NULL))                                \

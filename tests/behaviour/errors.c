@@ -206,7 +206,7 @@ static void of_an_add(void **state)
 		wq_add_options o;
 		const char *text;
 	} cases[] = {
-	    {{.reserved = {0, 0, 0, 0, 1}}, "a reserved word of wq_add_options is not zero"},
+	    {{.reserved = {0, 1}}, "a reserved word of wq_add_options is not zero"},
 	    {{.limited = 2}, "limited is 2, neither 0 nor 1"},
 	    {{.after_ns = 1, .policy = (enum wq_policy)5}, "policy is 5: there is no such policy"},
 	    {{.at_ns = -1}, "at_ns is negative"},

@@ -68,6 +68,8 @@ static wq_limiter *parse(const char **at) /* NOLINT(misc-no-recursion) */
 
 struct replay {
 	enum wq_policy policy;
+	bool ranked;  /* lines have priorities */
+	bool unused;  /* the queue has priorities, groups and values, which nobody uses */
 	wq_manual_clock *mc;
 	wq_queue *q;
 	wq_item held[KEYS];
@@ -77,11 +79,19 @@ struct replay {
 
 static void begin(struct replay *r, const char *spec)
 {
+	static wq_separator all = {.byte = 'k', .n = 1};
+	wq_options o = {.limiter = parse(&spec), .priorities = r->ranked || r->unused};
 	wq_clock clock;
 
 	IS(wq_manual_clock_new(&r->mc, 0), WQ_OK);
 	clock = wq_manual_clock_clock(r->mc);
-	IS(wq_new(&r->q, &(wq_options){.clock = &clock, .limiter = parse(&spec)}), WQ_OK);
+	o.clock = &clock;
+	if (r->unused) {
+		o.values = 1;
+		o.group = wq_group_before;
+		o.group_ctx = &all;
+	}
+	IS(wq_new(&r->q, &o), WQ_OK);
 	memset(r->holds, 0, sizeof r->holds);
 	r->sequences++;
 }
@@ -112,18 +122,19 @@ static void added(struct replay *r, int rc)
 	IS(wq_shutting_down(r->q), rc == WQ_ESHUTDOWN);
 }
 
-static void add(struct replay *r, const char *key, int64_t after_ns)
+static void add(struct replay *r, const char *key, int64_t after_ns, int64_t priority)
 {
-	wq_add_options o = {.after_ns = after_ns, .policy = r->policy};
+	wq_add_options o = {
+	    .after_ns = after_ns, .policy = r->policy, .priority = (int32_t)priority};
 
 	added(r, wq_add_with(r->q, key, strlen(key), &o));
 }
 
-static void add_limited(struct replay *r, const char *key)
+static void add_limited(struct replay *r, const char *key, int64_t priority)
 {
-	wq_add_options o = {.limited = 1, .policy = r->policy};
+	wq_add_options o = {.limited = 1, .policy = r->policy, .priority = (int32_t)priority};
 
-	if (r->policy == WQ_MIN)
+	if (r->policy == WQ_MIN && priority == 0)
 		added(r, wq_add_limited(r->q, key, strlen(key)));
 	else
 		added(r, wq_add_with(r->q, key, strlen(key), &o));
@@ -140,7 +151,7 @@ static int64_t requeues(struct replay *r, const char *key)
 }
 
 /* `want` is the key, or "-": shut down, and nothing is left. */
-static bool get(struct replay *r, const char *want)
+static bool get(struct replay *r, const char *want, int64_t priority)
 {
 	wq_item it;
 	int rc = wq_try_get(r->q, &it);
@@ -150,7 +161,7 @@ static bool get(struct replay *r, const char *want)
 	IS(it.attempts, 1 + wq_failures_item(r->q, &it));
 	r->held[number_of(it.key)] = it;
 	r->holds[number_of(it.key)] = true;
-	return strcmp(it.key, want) == 0;
+	return strcmp(it.key, want) == 0 && it.priority == priority;
 }
 
 static void done(struct replay *r, int key)
@@ -165,7 +176,7 @@ static bool call(struct replay *r, const char *line)
 {
 	const char *arrow = strstr(line, "-> "), *at = line;
 	char op[16], key[16] = "";
-	int64_t answer;
+	int64_t answer, after = 0;
 
 	assert_non_null(arrow);
 	at = line;
@@ -173,7 +184,8 @@ static bool call(struct replay *r, const char *line)
 	if (strcmp(op, "get") == 0) {
 		arrow += 3;
 		snprintf(key, sizeof key, "%s", word(&arrow));
-		return get(r, key) && wq_len(r->q) == number(&arrow);
+		return get(r, key, r->ranked ? number(&arrow) : 0) &&
+		       wq_len(r->q) == number(&arrow);
 	}
 	answer = strtoll(arrow + 3, NULL, 10);
 	if (strcmp(op, "step") == 0) {
@@ -187,12 +199,12 @@ static bool call(struct replay *r, const char *line)
 	snprintf(key, sizeof key, "%s", word(&at));
 	if (strcmp(op, "requeues") == 0)
 		return requeues(r, key) == answer;
-	if (strcmp(op, "add") == 0)
-		add(r, key, 0);
-	else if (strcmp(op, "after") == 0)
-		add(r, key, number(&at));
+	if (strcmp(op, "after") == 0)
+		after = number(&at);
+	if (strcmp(op, "add") == 0 || strcmp(op, "after") == 0)
+		add(r, key, after, r->ranked ? number(&at) : 0);
 	else if (strcmp(op, "limited") == 0)
-		add_limited(r, key);
+		add_limited(r, key, r->ranked ? number(&at) : 0);
 	else if (strcmp(op, "forget") == 0)
 		IS(wq_forget(r->q, key, strlen(key)), WQ_OK);
 	else if (strcmp(op, "done") == 0)
@@ -203,14 +215,14 @@ static bool call(struct replay *r, const char *line)
 }
 
 /* The number of lines is known, so that a file that is cut short shows. */
-static void replay(const char *file, enum wq_policy policy, int64_t nlines)
+static void replay(const char *file, struct replay how, int64_t nlines)
 {
-	struct replay *r = calloc(1, sizeof *r);
+	struct replay *r = malloc(sizeof *r);
 	char path[4096], line[256], first[256] = "";
 	FILE *in;
 
 	assert_non_null(r);
-	r->policy = policy;
+	*r = how;
 	snprintf(path, sizeof path, "%s/%s", folder, file);
 	in = fopen(path, "r");
 	if (in == NULL)
@@ -241,19 +253,39 @@ static void replay(const char *file, enum wq_policy policy, int64_t nlines)
 static void plain_with_min(void **state)
 {
 	(void)state;
-	replay("queue-plain.txt", WQ_MIN, 19819);
+	replay("queue-plain.txt", (struct replay){.policy = WQ_MIN}, 19819);
 }
 
 static void plain_with_remind(void **state)
 {
 	(void)state;
-	replay("queue-plain.txt", WQ_REMIND, 19819);
+	replay("queue-plain.txt", (struct replay){.policy = WQ_REMIND}, 19819);
 }
 
 static void remind_with_remind(void **state)
 {
 	(void)state;
-	replay("queue-remind.txt", WQ_REMIND, 23724);
+	replay("queue-remind.txt", (struct replay){.policy = WQ_REMIND}, 23724);
+}
+
+/* Priorities, groups and values are there, and nobody uses them. */
+static void plain_unused(void **state)
+{
+	(void)state;
+	replay("queue-plain.txt", (struct replay){.policy = WQ_MIN, .unused = true}, 19819);
+}
+
+static void remind_unused(void **state)
+{
+	(void)state;
+	replay("queue-remind.txt", (struct replay){.policy = WQ_REMIND, .unused = true}, 23724);
+}
+
+/* What controller-runtime's priority queue answered. */
+static void priority(void **state)
+{
+	(void)state;
+	replay("priority.txt", (struct replay){.policy = WQ_MIN, .ranked = true}, 14746);
 }
 
 int main(int argc, char **argv)
@@ -262,6 +294,9 @@ int main(int argc, char **argv)
 	    cmocka_unit_test(plain_with_min),
 	    cmocka_unit_test(plain_with_remind),
 	    cmocka_unit_test(remind_with_remind),
+	    cmocka_unit_test(plain_unused),
+	    cmocka_unit_test(remind_unused),
+	    cmocka_unit_test(priority),
 	};
 
 	if (argc != 2) {

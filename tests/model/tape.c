@@ -68,7 +68,7 @@ bool tape_same_item(struct tape *t, struct side *s, const wq_item *it, int key)
 	SAME("the byte after the key", ((const char *)it->key)[len], 0);
 	SAME("attempts", it->attempts, 1 + model_requeues(&s->m, key));
 	SAME("added_ns", it->added_ns, s->m.keys[key].added_ns);
-	SAME("reserved0", it->reserved0, 0);
+	SAME("priority", it->priority, 0);
 	SAME("reserved", it->reserved[0] | it->reserved[1], 0);
 	for (size_t i = 0; i < t->nkept; i++)
 		if (t->kept[i].home == s && t->kept[i].item.token == it->token)

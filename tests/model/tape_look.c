@@ -296,7 +296,7 @@ bool op_bad(struct tape *t, struct side *s)
 			return tape_differ(t, "done of a zeroed item", rc, WQ_ESTALE);
 		break;
 	case 3:
-		zero.reserved0 = 1;
+		zero.reserved[0] = 1;
 		SAME("reserved word", wq_done(s->q, &zero), WQ_EINVAL);
 		break;
 	case 4:

@@ -260,7 +260,7 @@ class Exact(PageTest):
         marks = self.js("return [...document.querySelectorAll('summary .mark')].map((e) => e.checkVisibility() ? e.textContent : null)")
         self.assertEqual(marks, [None, None, "10.0 k dead, 1 slow_handlers, 7 refused, 3 stale, 4 left"])
         self.assertEqual(self.text("calm", ".oldest"), "No key is queued.")
-        self.assertIn("order of its own", self.text("ordered", ".oldest"))
+        self.assertIn("custom order", self.text("ordered", ".oldest"))
         self.assertEqual(self.js("return document.title"), f"wq 127.0.0.1:{self.server.port}")
         self.no_errors()
 

@@ -30,7 +30,9 @@ void get_is(wq_queue *q, wq_item *item, const char *key)
 	assert_int_equal(item->len, strlen(key));
 	/* the NUL is compared too */
 	assert_memory_equal(item->key, key, item->len + 1);
-	assert_int_equal(item->reserved0, 0);
+	assert_int_equal(item->priority, 0);
+	assert_null(item->value);
+	assert_int_equal(item->value_len, 0);
 	assert_int_equal(item->reserved[0], 0);
 	assert_int_equal(item->reserved[1], 0);
 }

@@ -1,0 +1,307 @@
+/* See bring.h. */
+#include "queue/bring.h"
+
+#include <string.h>
+
+#include "queue/memory.h"
+
+/* ---- values --------------------------------------------------------------- */
+
+struct value {
+	uint32_t len;
+	char bytes[]; /* a NUL follows */
+};
+
+/* Beside each key. */
+struct carried {
+	uint32_t value; /* of the copy that is queued, waiting or dirty; 0: none */
+	uint32_t held;  /* of the hold */
+};
+
+static struct carried *carried_by(const struct wq__memory *m, struct wq__entry *e)
+{
+	return (struct carried *)(void *)((char *)e + wq__entry_room_offset(wq__entry_len(e)) +
+	                                  m->carried_at);
+}
+
+static struct value *value_at(const struct wq__memory *m, uint32_t id)
+{
+	return wq__slab_at(&m->slab, id);
+}
+
+/* 0: no memory. */
+static uint32_t new_value(struct wq__memory *m, const void *bytes, size_t len)
+{
+	uint32_t id;
+	struct value *v = wq__slab_alloc(&m->slab, sizeof *v + len + 1, &id);
+
+	if (!v)
+		return 0;
+	v->len = (uint32_t)len;
+	if (len > 0)
+		memcpy(v->bytes, bytes, len);
+	v->bytes[len] = '\0';
+	return id;
+}
+
+static void free_value(struct wq__memory *m, uint32_t *id)
+{
+	if (*id)
+		wq__slab_free(&m->slab, *id);
+	*id = 0;
+}
+
+/* *merged is one of the two, or a new one. WQ_OK, or why not: nothing has changed. */
+static int merge(struct wq__memory *m, uint32_t old, uint32_t add, uint32_t *merged)
+{
+	const struct value *a, *b;
+	int64_t len;
+
+	*merged = add ? add : old;
+	if (!old || !add || m->merge == wq_merge_last)
+		return WQ_OK;
+	*merged = old;
+	if (m->merge == wq_merge_first)
+		return WQ_OK;
+	a = value_at(m, old);
+	b = value_at(m, add);
+	len = m->merge(m->merge_ctx, a->bytes, a->len, b->bytes, b->len, m->merge_out);
+	if (len < 0)
+		return len > INT_MIN ? (int)len : WQ_EINVAL;
+	if (len > WQ_VALUE_MAX)
+		return WQ_ETOOLONG;
+	*merged = new_value(m, m->merge_out, (size_t)len);
+	return *merged ? WQ_OK : WQ_ENOMEM;
+}
+
+/* ---- adds ----------------------------------------------------------------- */
+
+int wq__bring_begin(struct wq__memory *m, struct wq__bring *b, const wq_add_options *o,
+                    const wq_key *group)
+{
+	int rc = WQ_OK;
+
+	*b = (struct wq__bring){.priority = (int16_t)o->priority};
+	if (o->value) {
+		b->value = new_value(m, o->value, o->value_len);
+		if (!b->value)
+			return WQ_ENOMEM;
+	}
+	if (m->rank)
+		rc = wq__rank_prepare(m, group, o->priority, &b->group);
+	if (rc < 0) {
+		free_value(m, &b->value);
+		return rc;
+	}
+	/* The add may fail, and the group has to be there until then. */
+	wq__group_use(m, b->group);
+	m->bring = b;
+	return WQ_OK;
+}
+
+int wq__bring_prepare(struct wq__memory *m, struct wq__entry *e)
+{
+	struct wq__bring *b = m->bring;
+
+	b->had = e->bits & (WQ_STATE_QUEUED | WQ_STATE_DIRTY | WQ_STATE_WAITING);
+	b->merged = b->value;
+	/* It is the same group, unless the user's function has changed its mind. */
+	if (m->rank && !wq__rank_reserve(m, e, b->group, b->priority))
+		return WQ_ENOMEM;
+	if (!(m->flags & WQ__VALUED) || !b->had)
+		return WQ_OK;
+
+	uint32_t old = carried_by(m, e)->value;
+	int rc = merge(m, old, b->value, &b->merged);
+
+	b->made = rc == WQ_OK && b->merged != old && b->merged != b->value;
+	return rc;
+}
+
+static void take_value(struct wq__memory *m, struct wq__bring *b, struct carried *c)
+{
+	if (c->value != b->merged)
+		free_value(m, &c->value);
+	c->value = b->merged;
+	if (b->value == b->merged)
+		b->value = 0;
+	b->made = false;
+}
+
+void wq__bring_apply(struct wq__memory *m, struct wq__entry *e, uint32_t id)
+{
+	struct wq__bring *b = m->bring;
+
+	if (m->flags & WQ__VALUED && b->merged)
+		take_value(m, b, carried_by(m, e));
+	if (!m->rank)
+		return;
+
+	struct wq__standing *s = wq__standing_of(m, e);
+
+	if (b->had && (b->priority <= s->priority || WQ__BUG(RAISE_LOST)))
+		return;
+	if (e->bits & WQ_STATE_QUEUED) {
+		wq__rank_raise(m, e, id, b->priority);
+		return;
+	}
+	s->priority = b->priority;
+	if (!(e->bits & WQ_STATE_RUNNING))
+		wq__rank_place(m, e);
+}
+
+void wq__bring_new(struct wq__memory *m, struct wq__entry *e)
+{
+	struct wq__bring *b = m->bring;
+
+	if (m->rank) {
+		*wq__standing_of(m, e) =
+		    (struct wq__standing){.group = b->group, .priority = b->priority};
+		wq__group_use(m, b->group);
+		wq__rank_place(m, e);
+	}
+	if (m->flags & WQ__VALUED) {
+		*carried_by(m, e) = (struct carried){.value = b->value};
+		b->value = 0;
+	}
+}
+
+void wq__bring_end(struct wq__memory *m, struct wq__bring *b)
+{
+	/* A merge for nothing: the add was refused. */
+	if (b->made)
+		free_value(m, &b->merged);
+	free_value(m, &b->value);
+	wq__group_drop(m, b->group);
+	m->bring = NULL;
+}
+
+void wq__bring_reminder(struct wq__memory *m, struct wq__entry *reminder, struct wq__entry *key,
+                        uint32_t id)
+{
+	struct wq__bring b = {.priority = 0}, *before = m->bring;
+
+	if (m->rank)
+		b.priority = wq__standing_of(m, reminder)->priority;
+	if (m->flags & WQ__VALUED) {
+		b.value = carried_by(m, reminder)->value;
+		carried_by(m, reminder)->value = 0;
+	}
+	m->bring = &b;
+	if (m->rank)
+		b.group = wq__standing_of(m, reminder)->group;
+	if (wq__bring_prepare(m, key) < 0) {
+		m->merge_failed++;
+		free_value(m, &b.value);
+		b.merged = 0;
+		b.priority = WQ_PRIORITY_MIN;
+	}
+	wq__bring_apply(m, key, id);
+	free_value(m, &b.value);
+	m->bring = before;
+}
+
+void wq__bring_popped(struct wq__memory *m, struct wq__entry *reminder, struct wq__entry *key)
+{
+	unsigned bits = key->bits;
+
+	/* As if it was dirty: a copy that is not in line. */
+	wq__entry_set_bits(key, (bits & ~(unsigned)WQ_STATE_QUEUED) | WQ_STATE_DIRTY);
+	wq__bring_reminder(m, reminder, key, 0);
+	wq__entry_set_bits(key, bits);
+}
+
+/* ---- holds ---------------------------------------------------------------- */
+
+void wq__hold_rich(struct wq__memory *m, struct wq__entry *e, wq_item *item)
+{
+	if (m->rank) {
+		struct wq__standing *s = wq__standing_of(m, e);
+
+		s->held = s->priority;
+		item->priority = s->held;
+	}
+	if (m->flags & WQ__VALUED) {
+		struct carried *c = carried_by(m, e);
+
+		c->held = c->value;
+		c->value = 0;
+		if (c->held) {
+			item->value = value_at(m, c->held)->bytes;
+			item->value_len = value_at(m, c->held)->len;
+		}
+	}
+}
+
+static void keep_value(struct wq__memory *m, struct carried *c)
+{
+	uint32_t merged, held = c->held;
+
+	if (merge(m, held, c->value, &merged) < 0) {
+		/* What came since stays; the hold's goes with it. */
+		m->merge_failed++;
+		return;
+	}
+	if (merged != c->value)
+		free_value(m, &c->value);
+	if (merged == held)
+		c->held = 0;
+	c->value = merged;
+}
+
+void wq__keep_hold(struct wq__memory *m, struct wq__entry *e)
+{
+	bool had = e->bits & (WQ_STATE_DIRTY | WQ_STATE_WAITING);
+
+	if (m->rank) {
+		struct wq__standing *s = wq__standing_of(m, e);
+
+		if (!had || s->priority < s->held)
+			s->priority = WQ__BUG(RETRY_LOSES_RANK) ? 0 : s->held;
+	}
+	if (m->flags & WQ__VALUED && !WQ__BUG(RETRY_LOSES_VALUE))
+		keep_value(m, carried_by(m, e));
+}
+
+void wq__drop_held(struct wq__memory *m, struct wq__entry *e)
+{
+	if (m->flags & WQ__VALUED)
+		free_value(m, &carried_by(m, e)->held);
+}
+
+void wq__drop_copy(struct wq__memory *m, struct wq__entry *e)
+{
+	if (m->flags & WQ__VALUED)
+		free_value(m, &carried_by(m, e)->value);
+}
+
+void wq__rich_gone(struct wq__memory *m, struct wq__entry *e)
+{
+	if (m->flags & WQ__VALUED) {
+		free_value(m, &carried_by(m, e)->value);
+		free_value(m, &carried_by(m, e)->held);
+	}
+	if (m->rank)
+		wq__group_drop(m, wq__standing_of(m, e)->group);
+}
+
+void wq__show_rich(const struct wq__memory *m, struct wq__entry *e, wq_key_info *info)
+{
+	bool copy = e->bits & (WQ_STATE_QUEUED | WQ_STATE_DIRTY | WQ_STATE_WAITING);
+
+	if (m->rank) {
+		const struct wq__standing *s = wq__standing_of(m, e);
+
+		info->priority = copy ? s->priority : s->held;
+		wq__group_name(m, s->group, &info->group);
+	}
+	if (m->flags & WQ__VALUED) {
+		const struct carried *c = carried_by(m, e);
+		uint32_t id = copy ? c->value : c->held;
+
+		if (id) {
+			info->value = value_at(m, id)->bytes;
+			info->value_len = value_at(m, id)->len;
+		}
+	}
+}

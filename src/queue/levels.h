@@ -1,0 +1,91 @@
+/*
+ * Lines by level: of keys by priority, or of groups by the priority of their first key. The
+ * highest level that is not empty goes first; with aging, the one whose first has come to its
+ * level before all others (wq/priority.h).
+ *
+ * What stands in a line begins with a wq__link and has an id of the slab. A few levels stand in a
+ * small array. More stand in two tables of 256, by the two bytes of the level, with a bit for each
+ * line that is not empty; with aging there is a tournament over each table instead.
+ *
+ * Inside a line the place counts: a number that grows with time (with aging: the time itself). Most
+ * go to the tail, with a greater place than all others. One that comes with an older place is put
+ * where it belongs; if that is far from the tail, into a heap beside the lines (`early`).
+ *
+ * A level has to be reserved before the first push. It stays reserved, so that a push never fails.
+ */
+#ifndef WQ_QUEUE_LEVELS_H
+#define WQ_QUEUE_LEVELS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <wq/heap.h>
+#include <wq/order.h>
+#include <wq/types.h>
+
+#include "base/compiler.h"
+#include "base/slab.h"
+
+enum {
+#ifdef WQ_SIM
+	WQ__FEW = 2, /* few keys use both forms */
+	WQ__NEAR = 1,
+#else
+	WQ__FEW = 8,
+	WQ__NEAR = 16, /* so far from the tail an old place is looked for */
+#endif
+	WQ__WIDTH = 256, /* of a table */
+};
+
+struct wq__link {
+	uint32_t next, prev; /* ids; 0: none. Early: its handle in the heap */
+	int64_t place;       /* times 2; + 1: early */
+};
+
+struct wq__line {
+	uint32_t head, tail; /* ids; 0: none */
+	uint32_t n;    /* of what stands in line */
+	uint32_t keys; /* of what is queued: keys, where groups are in line */
+	int32_t level;
+};
+
+struct wq__levels_wide;
+
+struct wq__levels {
+	uint32_t nfew;                 /* levels in few */
+	struct wq__line few[WQ__FEW];  /* the highest first */
+	struct wq__levels_wide *wide;  /* NULL: the few are all there is */
+	wq_heap *early;                /* NULL: there was none yet */
+	uint32_t nearly;
+};
+
+/* What all lines of a queue have in common. */
+struct wq__levels_of {
+	const wq__slab *slab;
+	const wq_allocator *allocator;
+	int64_t aging_ns; /* 0: no aging */
+	int32_t aging_max;
+};
+
+/* False: no memory, nothing has changed. */
+bool wq__levels_reserve(const struct wq__levels_of *of, struct wq__levels *l, int level);
+
+/* The level was reserved. WQ_TAIL: by its place, which is mostly the tail; WQ_HEAD: first. */
+void wq__levels_push(const struct wq__levels_of *of, struct wq__levels *l, int level, uint32_t id,
+                     enum wq_where where);
+
+/* It is in the line of that level. */
+void wq__levels_remove(const struct wq__levels_of *of, struct wq__levels *l, int level,
+                       uint32_t id);
+
+/* Who goes first, and of which level; 0: nobody is there. */
+uint32_t wq__levels_first(const struct wq__levels_of *of, const struct wq__levels *l, int *level);
+
+/* So many more keys are queued on that level, which was reserved, or fewer. */
+void wq__levels_count(struct wq__levels *l, int level, int by);
+
+/* The next lower level with queued keys; NULL: none. It looks at every level in between. */
+const struct wq__line *wq__levels_below(const struct wq__levels *l, int level);
+
+void wq__levels_release(const struct wq__levels_of *of, struct wq__levels *l);
+
+#endif

@@ -1,0 +1,173 @@
+/*
+ * The memory engine of queues with priorities, groups or values. Adds bring something along
+ * (bring.h), and a done may free a place in a group; all other calls are those of every queue.
+ */
+#include "base/fail.h"
+#include "queue/memory.h"
+
+bool wq__asks_rich(const wq_options *o)
+{
+	return o->priorities || o->group || o->values;
+}
+
+/* The group of a key. Outside the lock: it is the user's function. */
+static int group_of(const struct wq__memory *m, const void *key, size_t len, wq_key *group)
+{
+	const struct wq__rank *r = m->rank;
+	uintptr_t from = (uintptr_t)key, at;
+	int rc;
+
+	*group = (wq_key){0};
+	if (!r || !r->grouped)
+		return WQ_OK;
+	rc = r->group(r->group_ctx, key, len, group);
+	if (rc < 0)
+		return rc;
+	at = (uintptr_t)group->key;
+	if (group->len > 0 && (at < from || at - from > len || group->len > len - (at - from)))
+		return wq__fail(WQ_EINVAL, "the group is not a part of the key");
+	return WQ_OK;
+}
+
+/* The lock is held, and let go of. */
+static int add_now(struct wq__memory *m, uint32_t hash, const void *key, size_t len,
+                   const wq_add_options *o, const wq_key *group)
+{
+	struct wq__waiter *w = NULL;
+	struct wq__wakes wakes = {.n = 0};
+	struct wq__bring bring;
+	int64_t when = -1;
+	int rc;
+
+	while ((m->flags & (WQ__TIMED | WQ__SHUT)) == WQ__TIMED &&
+	       m->next_due_ns <= (when = wq__now(m)))
+		wq__promote_all(m);
+	rc = m->flags & WQ__SHUT ? WQ_ESHUTDOWN : wq__bring_begin(m, &bring, o, group);
+	if (rc == WQ_OK) {
+		rc = wq__add_at(m, hash, key, len, when);
+		wq__bring_end(m, &bring);
+	}
+	rc = wq__metered(m, rc);
+	if (wq__unlikely(m->flags & WQ__TIMED))
+		wq__pick_many(m, &wakes);
+	else if (rc == WQ_QUEUED && !WQ__BUG(ADD_NO_WAKE))
+		w = wq__pick(m);
+	wq__whole_unlock(m);
+	wq__wake(w);
+	wq__wake_many(&wakes);
+	return rc;
+}
+
+static int rich_add_with(void *state, const void *key, size_t len, const wq_add_options *o)
+{
+	struct wq__memory *m = state;
+	wq_key group;
+	int rc = group_of(m, key, len, &group);
+
+	if (wq__unlikely(rc < 0))
+		return rc;
+	if (o->limited || o->after_ns != 0 || o->at_ns > 0)
+		return wq__add_with(m, key, len, o, &group);
+
+	uint32_t hash = wq__hash_of(m, key, len);
+
+	wq__whole_lock(m);
+	return add_now(m, hash, key, len, o, &group);
+}
+
+static int rich_add(void *state, const void *key, size_t len)
+{
+	static const wq_add_options plain;
+
+	return rich_add_with(state, key, len, &plain);
+}
+
+static int rich_add_many(void *state, const wq_key *keys, size_t n, int *outcomes)
+{
+	int accepted = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		const wq_key *k = &keys[i];
+		int rc = !k->key && k->len > 0  ? WQ_EINVAL
+		         : k->len > WQ_KEY_MAX ? WQ_ETOOLONG
+		                               : rich_add(state, k->key, k->len);
+
+		accepted += rc > 0;
+		if (outcomes)
+			outcomes[i] = rc;
+	}
+	return accepted;
+}
+
+/* A Get that has started a group may have to wake who waits for its next token. */
+static void leave(struct wq__memory *m)
+{
+	struct wq__wakes wakes;
+	struct wq__waiter *w = NULL;
+
+	wq__pick_many(m, &wakes);
+	if (m->flags & WQ__PACED)
+		w = wq__rouse_leader(m);
+	wq__let_time_go(m);
+	wq__whole_unlock(m);
+	wq__wake_many(&wakes);
+	wq__wake(w);
+}
+
+static int get(struct wq__memory *m, wq_item *item, int64_t deadline_ns)
+{
+	int rc = WQ_OK;
+
+	if (!wq__ready_now(m))
+		rc = wq__await_ready(m, deadline_ns, NULL, 0);
+	if (rc == WQ_OK)
+		wq__take(m, item);
+	return rc;
+}
+
+static int rich_get(void *state, wq_item *item, int64_t deadline_ns)
+{
+	struct wq__memory *m = state;
+	int rc;
+
+	wq__whole_lock(m);
+	rc = get(m, item, deadline_ns);
+	leave(m);
+	return rc;
+}
+
+static int rich_done(void *state, const wq_item *item)
+{
+	struct wq__memory *m = state;
+	int rc;
+
+	wq__whole_lock(m);
+	rc = wq__done(m, item);
+	leave(m);
+	return rc;
+}
+
+static int rich_next(void *state, wq_item *item, int64_t deadline_ns)
+{
+	struct wq__memory *m = state;
+	int rc;
+
+	wq__whole_lock(m);
+	wq__keep_time(m);
+	rc = wq__done(m, item);
+	if (rc >= 0)
+		rc = get(m, item, deadline_ns);
+	leave(m);
+	return rc;
+}
+
+wq_engine wq__rich(wq_engine e)
+{
+	e.add = rich_add;
+	e.add_with = rich_add_with;
+	e.add_many = rich_add_many;
+	e.get = rich_get;
+	e.done = rich_done;
+	e.next = rich_next;
+	return e;
+}
