@@ -117,7 +117,7 @@ WQ_API wq_clock wq_manual_clock_clock(wq_manual_clock *mc);
  *
  * Threads: any.
  */
-WQ_API wq_value wq_manual_clock_now(const wq_manual_clock *mc);
+WQ_API wq_number wq_manual_clock_now(const wq_manual_clock *mc);
 
 /*
  * Move a manual clock forward. wq_manual_clock_advance() moves it by by_ns (0 is allowed) and

@@ -60,7 +60,7 @@ WQ_API WQ_MUST_CHECK int wq_delayqueue_new(wq_delayqueue **out,
  *
  * Errors: WQ_EBUSY if a thread waits in it; nothing has changed.
  */
-WQ_API wq_value wq_delayqueue_free(wq_delayqueue *dq);
+WQ_API wq_number wq_delayqueue_free(wq_delayqueue *dq);
 
 /*
  * Offer a value that can be taken at expiry_ns, or at once if that has passed. With WQ_NEVER it
@@ -106,7 +106,7 @@ WQ_API int wq_delayqueue_poll(wq_delayqueue *dq, void **value);
  *
  * Errors: WQ_EINVAL if dq is NULL.
  */
-WQ_API wq_value wq_delayqueue_size(wq_delayqueue *dq);
+WQ_API wq_number wq_delayqueue_size(wq_delayqueue *dq);
 
 /*
  * Tell when the first value expires.
@@ -115,7 +115,7 @@ WQ_API wq_value wq_delayqueue_size(wq_delayqueue *dq);
  *
  * Errors: WQ_EINVAL if dq is NULL.
  */
-WQ_API wq_value wq_delayqueue_next(wq_delayqueue *dq);
+WQ_API wq_number wq_delayqueue_next(wq_delayqueue *dq);
 
 /*
  * Close a delay queue: offers are refused, and threads that wait in take return. Expired values
@@ -134,7 +134,7 @@ WQ_API int wq_delayqueue_close(wq_delayqueue *dq);
  *
  * Errors: WQ_EINVAL if dq is NULL.
  */
-WQ_API wq_value wq_delayqueue_now(wq_delayqueue *dq);
+WQ_API wq_number wq_delayqueue_now(wq_delayqueue *dq);
 
 /*
  * Tell a delay queue that its clock has jumped, as wq_clock_changed().

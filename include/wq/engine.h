@@ -164,8 +164,8 @@ typedef struct wq_engine {
  *               decorrelated jitter)
  *   others      the status of a limiter whose constructor failed
  */
-WQ_API wq_value wq_engine_ask(wq_limiter *l, const void *key, size_t len, int64_t now_ns,
-                              uint32_t *failures);
+WQ_API wq_number wq_engine_ask(wq_limiter *l, const void *key, size_t len, int64_t now_ns,
+                               uint32_t *failures);
 
 #ifdef __cplusplus
 }

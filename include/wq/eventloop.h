@@ -55,7 +55,7 @@ WQ_API int wq_fd(wq_queue *q);
  *
  * Blocks: no.
  */
-WQ_API wq_value wq_next_deadline(wq_queue *q);
+WQ_API wq_number wq_next_deadline(wq_queue *q);
 
 /*
  * Tell the queue that its clock has jumped: every thread that sleeps until some time reads the

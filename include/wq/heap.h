@@ -58,7 +58,7 @@ WQ_API WQ_MUST_CHECK int wq_heap_new(wq_heap **out, const wq_allocator *allocato
  *
  * Returns how many elements were left.
  */
-WQ_API wq_value wq_heap_free(wq_heap *h);
+WQ_API wq_number wq_heap_free(wq_heap *h);
 
 /*
  * Add a value. *elem, unless elem is NULL, receives the handle.
@@ -103,7 +103,7 @@ WQ_API int wq_heap_update(wq_heap *h, wq_heap_elem elem, int64_t priority);
  *
  * Errors: WQ_EINVAL if h is NULL.
  */
-WQ_API wq_value wq_heap_size(const wq_heap *h);
+WQ_API wq_number wq_heap_size(const wq_heap *h);
 
 #ifdef __cplusplus
 }

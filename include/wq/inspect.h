@@ -47,7 +47,7 @@ WQ_API int wq_state(wq_queue *q, const void *key, size_t len);
  *
  * Blocks: no. Allocates: a buffer, if there is memory.
  */
-WQ_API wq_value wq_walk(wq_queue *q, wq_walk_fn fn, void *ctx);
+WQ_API wq_number wq_walk(wq_queue *q, wq_walk_fn fn, void *ctx);
 
 /*
  * Read the queue's clock.
@@ -58,7 +58,7 @@ WQ_API wq_value wq_walk(wq_queue *q, wq_walk_fn fn, void *ctx);
  *
  * Blocks: no.
  */
-WQ_API wq_value wq_now(wq_queue *q);
+WQ_API wq_number wq_now(wq_queue *q);
 
 #ifdef __cplusplus
 }

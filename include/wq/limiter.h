@@ -282,7 +282,7 @@ WQ_API int wq_limiter_free(wq_limiter *l);
  *   WQ_ENOMEM    out of memory; nothing was counted. Also for a NULL limiter
  *   others       the status of a limiter whose constructor failed
  */
-WQ_API wq_value wq_limiter_when(wq_limiter *l, const void *key, size_t len, int64_t now_ns);
+WQ_API wq_number wq_limiter_when(wq_limiter *l, const void *key, size_t len, int64_t now_ns);
 
 /*
  * Forget the failures of a key. An unknown key is allowed.
@@ -300,7 +300,7 @@ WQ_API int wq_limiter_forget(wq_limiter *l, const void *key, size_t len);
  *
  * Errors: those of wq_limiter_when().
  */
-WQ_API wq_value wq_limiter_failures(wq_limiter *l, const void *key, size_t len);
+WQ_API wq_number wq_limiter_failures(wq_limiter *l, const void *key, size_t len);
 
 /*
  * Give back the token of the last wq_limiter_when(), which turned out not to be needed. The caller
@@ -319,7 +319,7 @@ WQ_API int wq_limiter_give_back(wq_limiter *l, const void *key, size_t len);
  *
  * Errors: those of wq_limiter_when().
  */
-WQ_API wq_value wq_limiter_size(wq_limiter *l);
+WQ_API wq_number wq_limiter_size(wq_limiter *l);
 
 #ifdef __cplusplus
 }

@@ -86,7 +86,7 @@ WQ_API int wq_registry_release(wq_registry *r);
  *
  * Errors: WQ_EINVAL if r is NULL.
  */
-WQ_API wq_value wq_registry_size(wq_registry *r);
+WQ_API wq_number wq_registry_size(wq_registry *r);
 
 /* Called for a queue of a registry. Not 0: stops. */
 typedef int (*wq_registry_fn)(void *ctx, const char *name, wq_queue *q);

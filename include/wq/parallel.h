@@ -63,8 +63,8 @@ typedef struct wq_parallel_options {
  * Threads: any. fn must not throw, longjmp or end the thread; it may call wq_parallel().
  * Blocks: until all threads have finished.
  */
-WQ_API wq_value wq_parallel(size_t pieces, wq_piece_fn fn, void *ctx,
-                            const wq_parallel_options *options);
+WQ_API wq_number wq_parallel(size_t pieces, wq_piece_fn fn, void *ctx,
+                             const wq_parallel_options *options);
 
 #ifdef __cplusplus
 }

@@ -283,7 +283,7 @@ WQ_API int wq_settle(wq_queue *q, const wq_item *item, wq_verdict verdict);
  *
  * Blocks: no.
  */
-WQ_API wq_value wq_len(wq_queue *q);
+WQ_API wq_number wq_len(wq_queue *q);
 
 /*
  * Shut the queue down: refuse adds. Queued keys can still be got; when there are none, every get

@@ -118,8 +118,8 @@ WQ_API int wq_forget_item(wq_queue *q, const wq_item *item);
  *
  * Blocks: no.
  */
-WQ_API wq_value wq_failures(wq_queue *q, const void *key, size_t len);
-WQ_API wq_value wq_failures_item(wq_queue *q, const wq_item *item);
+WQ_API wq_number wq_failures(wq_queue *q, const void *key, size_t len);
+WQ_API wq_number wq_failures_item(wq_queue *q, const wq_item *item);
 
 /*
  * [SET] Set the failures that the limiter remembers of a key. It is for a program that saves its

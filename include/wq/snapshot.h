@@ -110,9 +110,9 @@ typedef struct wq_snapshot {
 	uint64_t merge_failed; /* since wq_new(): retries and reminders whose value was dropped */
 	uint32_t nlevels;      /* entries of level that are filled; priorities are in use: > 0 */
 	uint32_t nbusiest;     /* and of busiest */
-	wq_level level[WQ_LEVELS];            /* levels with queued keys, the highest first */
-	uint64_t queued_lower;                /* keys that are queued with lower priorities */
-	wq_group_sample busiest[WQ_BUSIEST];  /* the busiest first */
+	wq_level level[WQ_LEVELS];           /* levels with queued keys, the highest first */
+	uint64_t queued_lower;               /* keys that are queued with lower priorities */
+	wq_group_sample busiest[WQ_BUSIEST]; /* the busiest first */
 	uint64_t reserved[8];
 } wq_snapshot;
 

@@ -22,7 +22,7 @@ extern "C" {
  * The result of calls that return a count or a time: >= 0 is the number, < 0 a status. It is
  * int64_t; the name tells readers and binding generators that errors are possible.
  */
-typedef int64_t wq_value;
+typedef int64_t wq_number;
 
 /* X(name, number, text): the list behind the enum, wq_strerror() and the man page. */
 #define WQ_STATUS_LIST(X)                                                                          \

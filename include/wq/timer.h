@@ -60,7 +60,7 @@ WQ_API WQ_MUST_CHECK int wq_timer_new(wq_timer **out, const wq_timer_options *op
  *
  * Blocks: until the callback has returned.
  */
-WQ_API wq_value wq_timer_free(wq_timer *t);
+WQ_API wq_number wq_timer_free(wq_timer *t);
 
 /*
  * Start, cancel, move and count timers, as the functions of wq/wheel.h with the same names.
@@ -79,9 +79,9 @@ WQ_API int wq_timer_every(wq_timer *t, int64_t period_ns, wq_timer_fn fn, void *
                           wq_timer_id *id);
 WQ_API int wq_timer_cancel(wq_timer *t, wq_timer_id id);
 WQ_API int wq_timer_reschedule(wq_timer *t, wq_timer_id id, int64_t due_ns);
-WQ_API wq_value wq_timer_size(wq_timer *t);
-WQ_API wq_value wq_timer_next_deadline(wq_timer *t);
-WQ_API wq_value wq_timer_now(wq_timer *t);
+WQ_API wq_number wq_timer_size(wq_timer *t);
+WQ_API wq_number wq_timer_next_deadline(wq_timer *t);
+WQ_API wq_number wq_timer_now(wq_timer *t);
 
 /*
  * Stop a timing wheel: no more callbacks and no more timers. It waits for a callback that runs,

@@ -199,11 +199,11 @@ struct wq_item {
 	 * from the coarse clock and may be some milliseconds early.
 	 */
 	int64_t added_ns;
-	uint32_t attempts;  /* 1 + failures that are not forgotten */
-	int32_t priority;   /* that it was handed out with; without priorities 0 */
-	const void *value;  /* of this hold; NULL: none. Valid as the key is; a NUL follows */
+	uint32_t attempts; /* 1 + failures that are not forgotten */
+	int32_t priority;  /* that it was handed out with; without priorities 0 */
+	const void *value; /* of this hold; NULL: none. Valid as the key is; a NUL follows */
 	size_t value_len;
-	const void *owner;  /* internal, as is slot */
+	const void *owner; /* internal, as is slot */
 	uint64_t slot;
 	uint64_t reserved[2]; /* must be zero */
 };

@@ -89,7 +89,7 @@ WQ_API WQ_MUST_CHECK int wq_wheel_new(wq_wheel **out, int64_t now_ns,
  *
  * Errors: WQ_EBUSY inside a callback.
  */
-WQ_API wq_value wq_wheel_free(wq_wheel *w);
+WQ_API wq_number wq_wheel_free(wq_wheel *w);
 
 /*
  * Start a timer. wq_wheel_add() calls fn(ctx) at due_ns; if that has passed, at the next advance.
@@ -143,7 +143,7 @@ WQ_API int wq_wheel_reschedule(wq_wheel *w, wq_timer_id id, int64_t due_ns);
  *
  * Errors: WQ_EINVAL if w is NULL.
  */
-WQ_API wq_value wq_wheel_size(const wq_wheel *w);
+WQ_API wq_number wq_wheel_size(const wq_wheel *w);
 
 /*
  * Tell when to advance next: no timer is due before that time. It may be too early if the first
@@ -153,7 +153,7 @@ WQ_API wq_value wq_wheel_size(const wq_wheel *w);
  *
  * Errors: WQ_EINVAL if w is NULL.
  */
-WQ_API wq_value wq_wheel_next_deadline(const wq_wheel *w);
+WQ_API wq_number wq_wheel_next_deadline(const wq_wheel *w);
 
 /*
  * Advance the time of a wheel to now_ns: call everything that is due, including timers that
@@ -164,7 +164,7 @@ WQ_API wq_value wq_wheel_next_deadline(const wq_wheel *w);
  *
  * Errors: WQ_EBUSY if called from a callback; WQ_EINVAL if w is NULL or now_ns < 0.
  */
-WQ_API wq_value wq_wheel_advance(wq_wheel *w, int64_t now_ns);
+WQ_API wq_number wq_wheel_advance(wq_wheel *w, int64_t now_ns);
 
 /*
  * Stop a wheel: no more callbacks and no more timers. An advance that is in progress returns.

@@ -24,9 +24,9 @@ struct wq__memory;
 struct wq__entry;
 
 struct wq__bring {
-	uint32_t value;   /* id; 0: none, or it was taken */
-	uint32_t merged;  /* what the entry's value will be; `value`, the entry's own, or a third */
-	uint32_t group;   /* id; 0: no groups */
+	uint32_t value;  /* id; 0: none, or it was taken */
+	uint32_t merged; /* what the entry's value will be; `value`, the entry's own, or a third */
+	uint32_t group;  /* id; 0: no groups */
 	int16_t priority;
 	bool had;  /* the entry has a copy that is queued, waiting or dirty */
 	bool made; /* `merged` is a third one */

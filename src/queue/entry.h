@@ -31,7 +31,7 @@
 struct wq__entry {
 	union {
 		struct wq__link line; /* QUEUED, in an order of the queue's own */
-		wq_node node;                /* QUEUED, an order of the user's */
+		wq_node node;         /* QUEUED, an order of the user's */
 		struct {
 			uint64_t token;
 			int64_t since_ns; /* when the add was made that this hold serves */

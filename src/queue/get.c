@@ -198,9 +198,8 @@ static inline bool is_sampled(const struct wq__memory *m)
 static wq__forced void take(struct wq__memory *m, wq_item *item)
 {
 	const uint32_t flags = m->flags;
-	uint32_t id =
-	    wq__unlikely(flags & (WQ__ORDERED | WQ__LANED | WQ__RANKED)) ? pop_special(m)
-	                                                                 : pop_fifo(m);
+	uint32_t id = wq__unlikely(flags & (WQ__ORDERED | WQ__LANED | WQ__RANKED)) ? pop_special(m)
+	                                                                           : pop_fifo(m);
 	struct wq__entry *e = wq__entry_at(m, id);
 
 	if (wq__unlikely(e->bits & WQ__BESIDE))
@@ -465,7 +464,8 @@ static inline struct wq__waiter *pass_on(struct wq__memory *m, int rc)
 static inline bool may_hand_out(const struct wq__memory *m)
 {
 	return m->nready > 0 &&
-	       (!(m->flags & WQ__TIMED) || !(m->flags & (WQ__ORDERED | WQ__METERED | WQ__RANKED))) &&
+	       (!(m->flags & WQ__TIMED) ||
+	        !(m->flags & (WQ__ORDERED | WQ__METERED | WQ__RANKED))) &&
 	       !(m->flags & WQ__PACED);
 }
 

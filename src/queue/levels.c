@@ -195,8 +195,8 @@ static void note_first(const struct wq__levels_of *of, struct wq__levels_wide *w
 			clear(w->full, high);
 	}
 	if (c->ages) {
-		enter(c->ages, low, line->head ? arrival(of, line->level, place_of(of, line->head))
-		                           : INT64_MAX);
+		enter(c->ages, low,
+		      line->head ? arrival(of, line->level, place_of(of, line->head)) : INT64_MAX);
 		enter(w->ages, high, c->ages->time[c->ages->win[1]]);
 	}
 }
@@ -322,10 +322,10 @@ static bool push_early(const struct wq__levels_of *of, struct wq__levels *l, int
 
 	if (!l->early && wq_heap_new(&l->early, of->allocator) < 0)
 		return false;
-	if (wq_heap_add(l->early, arrival(of, level, e->place >> 1), early_value(id, level), &elem) < 0)
+	if (wq_heap_add(l->early, arrival(of, level, e->place >> 1), early_value(id, level),
+	                &elem) < 0)
 		return false;
-	*e = (struct wq__link){
-	    .next = elem.index, .prev = elem.generation, .place = e->place | 1};
+	*e = (struct wq__link){.next = elem.index, .prev = elem.generation, .place = e->place | 1};
 	l->nearly++;
 	return true;
 }
@@ -396,8 +396,7 @@ static wq__cold void remove_early(struct wq__levels *l, const struct wq__link *e
 	l->nearly--;
 }
 
-void wq__levels_remove(const struct wq__levels_of *of, struct wq__levels *l, int level,
-                       uint32_t id)
+void wq__levels_remove(const struct wq__levels_of *of, struct wq__levels *l, int level, uint32_t id)
 {
 	struct wq__line *line = line_of(l, level);
 	uint32_t head = line->head;

@@ -43,18 +43,18 @@ struct wq__link {
 
 struct wq__line {
 	uint32_t head, tail; /* ids; 0: none */
-	uint32_t n;    /* of what stands in line */
-	uint32_t keys; /* of what is queued: keys, where groups are in line */
+	uint32_t n;          /* of what stands in line */
+	uint32_t keys;       /* of what is queued: keys, where groups are in line */
 	int32_t level;
 };
 
 struct wq__levels_wide;
 
 struct wq__levels {
-	uint32_t nfew;                 /* levels in few */
-	struct wq__line few[WQ__FEW];  /* the highest first */
-	struct wq__levels_wide *wide;  /* NULL: the few are all there is */
-	wq_heap *early;                /* NULL: there was none yet */
+	uint32_t nfew;                /* levels in few */
+	struct wq__line few[WQ__FEW]; /* the highest first */
+	struct wq__levels_wide *wide; /* NULL: the few are all there is */
+	wq_heap *early;               /* NULL: there was none yet */
 	uint32_t nearly;
 };
 

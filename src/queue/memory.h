@@ -157,18 +157,18 @@ struct wq__memory { /* NOLINT(clang-analyzer-optin.performance.Padding): lines a
 	uint32_t nnever;                      /* L: of those, with WQ_NEVER */
 	uint32_t nretrying;                   /* L: and those that wait for a retry */
 	uint32_t npairs;                      /* L: keys with a reminder beside them */
-	uint32_t nghosts;               /* L: cancelled keys that the user's order has yet to pop */
-	uint32_t nblocked;              /* L: queued keys that are not ready: of groups, see rank.h */
-	struct wq__rank *rank;          /* L: NULL: first in, first out, or an order of the user's */
-	struct wq__bring *bring;        /* L: of the add under way; NULL: none, or it brings nothing */
-	uint64_t merge_failed;          /* L: values that were dropped, as their merge failed */
-	struct wq__waiter *leader;      /* L: the waiting Get that sleeps until the next due time */
-	int64_t leader_until_ns;        /* L */
-	struct wq__watcher *watchers;   /* L */
-	uint32_t memo_first, memo_last; /* L: keys that are only remembered, ids */
-	uint32_t nmemo;                 /* L */
-	uint64_t ndead;                 /* L: keys that had their last attempt */
-	uint64_t ndropped;              /* L: keys that were given up by verdict */
+	uint32_t nghosts;          /* L: cancelled keys that the user's order has yet to pop */
+	uint32_t nblocked;         /* L: queued keys that are not ready: of groups, see rank.h */
+	struct wq__rank *rank;     /* L: NULL: first in, first out, or an order of the user's */
+	struct wq__bring *bring;   /* L: of the add under way; NULL: none, or it brings nothing */
+	uint64_t merge_failed;     /* L: values that were dropped, as their merge failed */
+	struct wq__waiter *leader; /* L: the waiting Get that sleeps until the next due time */
+	int64_t leader_until_ns;   /* L */
+	struct wq__watcher *watchers;    /* L */
+	uint32_t memo_first, memo_last;  /* L: keys that are only remembered, ids */
+	uint32_t nmemo;                  /* L */
+	uint64_t ndead;                  /* L: keys that had their last attempt */
+	uint64_t ndropped;               /* L: keys that were given up by verdict */
 	int fd_poll, fd_event, fd_timer; /* L: -1 until asked for */
 	bool fd_readable;                /* L */
 

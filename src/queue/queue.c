@@ -372,8 +372,8 @@ int wq_add_many(wq_queue *q, const wq_key *keys, size_t n, int *outcomes)
 
 static bool riches_ok(const wq_queue *q, const wq_add_options *o)
 {
-	if (o->priority != 0 && (!q->priorities || o->priority < WQ_PRIORITY_MIN ||
-	                         o->priority > WQ_PRIORITY_MAX))
+	if (o->priority != 0 &&
+	    (!q->priorities || o->priority < WQ_PRIORITY_MIN || o->priority > WQ_PRIORITY_MAX))
 		return false;
 	if ((o->value || o->value_len > 0) &&
 	    (!q->values || !o->value || o->value_len > WQ_VALUE_MAX))

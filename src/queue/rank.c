@@ -14,8 +14,7 @@ static struct wq__keygroup *group_at(const struct wq__memory *m, uint32_t id)
 
 struct wq__standing *wq__standing_of(const struct wq__memory *m, struct wq__entry *e)
 {
-	return (struct wq__standing *)(void *)((char *)e +
-	                                       wq__entry_room_offset(wq__entry_len(e)) +
+	return (struct wq__standing *)(void *)((char *)e + wq__entry_room_offset(wq__entry_len(e)) +
 	                                       m->standing_at);
 }
 
@@ -52,8 +51,7 @@ static uint32_t find_group(const struct wq__memory *m, uint32_t hash, const wq_k
 	while ((id = wq__probe_next(&p)) != 0) {
 		const struct wq__keygroup *g = group_at(m, id);
 
-		if (g->len == name->len &&
-		    (g->len == 0 || memcmp(g->name, name->key, g->len) == 0))
+		if (g->len == name->len && (g->len == 0 || memcmp(g->name, name->key, g->len) == 0))
 			return id;
 	}
 	*at = wq__probe_end(&p);
@@ -156,7 +154,7 @@ static int64_t next_place(struct wq__memory *m)
 static void regroup(struct wq__memory *m, struct wq__keygroup *g, uint32_t id, bool turn_over)
 {
 	struct wq__rank *r = m->rank;
-	uint32_t places = g->limit == 0             ? UINT32_MAX
+	uint32_t places = g->limit == 0            ? UINT32_MAX
 	                  : g->limit <= g->running ? 0
 	                                           : g->limit - g->running;
 	uint32_t ready = g->asleep ? 0 : g->queued < places ? g->queued : places;
@@ -452,8 +450,7 @@ bool wq__rank_wake(struct wq__memory *m)
 		wq_heap_peek(r->sleepers, NULL, &first);
 		g = first;
 
-		uint32_t id =
-		    find_group(m, g->hash, &(wq_key){.key = g->name, .len = g->len}, &at);
+		uint32_t id = find_group(m, g->hash, &(wq_key){.key = g->name, .len = g->len}, &at);
 
 		if (g->refs == 0) {
 			free_group(m, g, id);

@@ -38,8 +38,8 @@ int64_t wq_merge_first(void *ctx, const void *old, size_t old_len, const void *a
 	return copy(out, old, old_len);
 }
 
-int64_t wq_merge_append(void *ctx, const void *old, size_t old_len, const void *add,
-                        size_t add_len, void *out)
+int64_t wq_merge_append(void *ctx, const void *old, size_t old_len, const void *add, size_t add_len,
+                        void *out)
 {
 	const char *separator = ctx ? ctx : "\n";
 	size_t between = strnlen(separator, WQ_VALUE_MAX + 1);

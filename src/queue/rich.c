@@ -88,7 +88,7 @@ static int rich_add_many(void *state, const wq_key *keys, size_t n, int *outcome
 
 	for (size_t i = 0; i < n; i++) {
 		const wq_key *k = &keys[i];
-		int rc = !k->key && k->len > 0  ? WQ_EINVAL
+		int rc = !k->key && k->len > 0 ? WQ_EINVAL
 		         : k->len > WQ_KEY_MAX ? WQ_ETOOLONG
 		                               : rich_add(state, k->key, k->len);
 

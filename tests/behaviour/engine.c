@@ -755,13 +755,13 @@ static void an_engine_of_another_version(void **state)
 	memset(&rec, 0, sizeof rec);
 	e.version = WQ_ENGINE_VERSION + 1;
 	IS(wq_new(&q, &(wq_options){.engine = &e}), WQ_EVERSION);
-	assert_string_equal(wq_last_error(), "the engine's table has version 3, not 2");
+	assert_string_equal(wq_last_error(), "the engine's table has version 4, not 3");
 	e.version = WQ_ENGINE_VERSION - 1;
 	IS(wq_new(&q, &(wq_options){.engine = &e}), WQ_EVERSION);
-	assert_string_equal(wq_last_error(), "the engine's table has version 1, not 2");
+	assert_string_equal(wq_last_error(), "the engine's table has version 2, not 3");
 	e.version = 0;
 	IS(wq_new(&q, &(wq_options){.engine = &e}), WQ_EVERSION);
-	assert_string_equal(wq_last_error(), "the engine's table has version 0, not 2");
+	assert_string_equal(wq_last_error(), "the engine's table has version 0, not 3");
 	e.version = WQ_ENGINE_VERSION;
 	/* It cannot be made, or not be freed. */
 	e.size = (uint32_t)offsetof(wq_engine, add) - 1;

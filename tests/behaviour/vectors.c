@@ -68,8 +68,8 @@ static wq_limiter *parse(const char **at) /* NOLINT(misc-no-recursion) */
 
 struct replay {
 	enum wq_policy policy;
-	bool ranked;  /* lines have priorities */
-	bool unused;  /* the queue has priorities, groups and values, which nobody uses */
+	bool ranked; /* lines have priorities */
+	bool unused; /* the queue has priorities, groups and values, which nobody uses */
 	wq_manual_clock *mc;
 	wq_queue *q;
 	wq_item held[KEYS];
@@ -124,8 +124,9 @@ static void added(struct replay *r, int rc)
 
 static void add(struct replay *r, const char *key, int64_t after_ns, int64_t priority)
 {
-	wq_add_options o = {
-	    .after_ns = after_ns, .policy = r->policy, .priority = (int32_t)priority};
+	wq_add_options o = {.after_ns = after_ns,
+	                    .policy = r->policy,
+	                    .priority = (int32_t)priority};
 
 	added(r, wq_add_with(r->q, key, strlen(key), &o));
 }
@@ -291,12 +292,9 @@ static void priority(void **state)
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(plain_with_min),
-	    cmocka_unit_test(plain_with_remind),
-	    cmocka_unit_test(remind_with_remind),
-	    cmocka_unit_test(plain_unused),
-	    cmocka_unit_test(remind_unused),
-	    cmocka_unit_test(priority),
+	    cmocka_unit_test(plain_with_min),     cmocka_unit_test(plain_with_remind),
+	    cmocka_unit_test(remind_with_remind), cmocka_unit_test(plain_unused),
+	    cmocka_unit_test(remind_unused),      cmocka_unit_test(priority),
 	};
 
 	if (argc != 2) {
