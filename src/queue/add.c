@@ -41,11 +41,10 @@ static int add_known(struct wq__memory *m, struct wq__entry *e, uint32_t id, int
 			return WQ_EFULL;
 		wq__revive(m, e);
 	}
-	bool absorbs = state & WQ_STATE_WAITING && !WQ__BUG(ABSORB_NOTHING);
-
 	if (wq__unlikely(m->bring != NULL))
 		wq__bring_apply(m, e, id);
-	if (absorbs) {
+	if (state & WQ_STATE_WAITING && !WQ__BUG(ABSORB_NOTHING)) {
+		/* The waiting copy is absorbed. */
 		wq__unwait(m, e);
 		state &= ~(unsigned)WQ_STATE_WAITING;
 	}
@@ -55,11 +54,7 @@ static int add_known(struct wq__memory *m, struct wq__entry *e, uint32_t id, int
 		m->ndirty++;
 		return WQ_MARKED;
 	}
-	if (wq__unlikely(absorbs && m->rank != NULL))
-		m->rank->keep = m->rank->keeps_places;
 	wq__line_up(m, e, id, *when);
-	if (wq__unlikely(m->rank != NULL))
-		m->rank->keep = false;
 	return WQ_QUEUED;
 }
 

@@ -139,8 +139,11 @@ void wq__bring_apply(struct wq__memory *m, struct wq__entry *e, uint32_t id)
 
 	struct wq__standing *s = wq__standing_of(m, e);
 
-	if (b->had && (b->priority <= s->priority || WQ__BUG(RAISE_LOST)))
+	if (b->had && (b->priority <= s->priority || WQ__BUG(RAISE_LOST))) {
+		/* If it waits and is queued by this add, it has its place already. */
+		m->rank->keep = m->rank->keeps_places && wq__entry_state(e) == WQ_STATE_WAITING;
 		return;
+	}
 	if (e->bits & WQ_STATE_QUEUED) {
 		wq__rank_raise(m, e, id, b->priority);
 		return;
@@ -173,6 +176,8 @@ void wq__bring_end(struct wq__memory *m, struct wq__bring *b)
 		free_value(m, &b->merged);
 	free_value(m, &b->value);
 	wq__group_drop(m, b->group);
+	if (m->rank)
+		m->rank->keep = false;
 	m->bring = NULL;
 }
 
@@ -197,6 +202,8 @@ void wq__bring_reminder(struct wq__memory *m, struct wq__entry *reminder, struct
 		b.priority = WQ_PRIORITY_MIN;
 	}
 	wq__bring_apply(m, key, id);
+	if (m->rank)
+		m->rank->keep = false;
 	free_value(m, &b.value);
 	m->bring = before;
 }
@@ -265,6 +272,9 @@ void wq__keep_hold(struct wq__memory *m, struct wq__entry *e)
 
 void wq__drop_held(struct wq__memory *m, struct wq__entry *e)
 {
+	/* A copy that waits has its place from now on; until now that was the hold's memory. */
+	if (m->rank)
+		wq__rank_place(m, e);
 	if (m->flags & WQ__VALUED)
 		free_value(m, &carried_by(m, e)->held);
 }

@@ -73,17 +73,17 @@ static wq__forced uint32_t pop_fifo(struct wq__memory *m)
 {
 	uint32_t id = m->head;
 
-	m->nready--;
 	m->head = wq__entry_at(m, id)->u.line.next;
 	if (m->head == 0) {
 		m->tail = m->scout = m->scout_ahead = 0;
-		return id;
+	} else {
+		if (m->scout_ahead == 0)
+			m->scout = m->head;
+		else
+			m->scout_ahead--;
+		scout_on(m);
 	}
-	if (m->scout_ahead == 0)
-		m->scout = m->head;
-	else
-		m->scout_ahead--;
-	scout_on(m);
+	m->nready--;
 	return id;
 }
 
@@ -143,6 +143,15 @@ static wq__cold void free_copy(const struct wq__memory *m, struct wq__entry *e)
 	free(*copy_of(m, e));
 }
 
+/* What the hold had beside the key. */
+static wq__cold void free_held(struct wq__memory *m, struct wq__entry *e)
+{
+	if (m->flags & WQ__COPIES)
+		free_copy(m, e);
+	if (m->flags & WQ__RICH)
+		wq__drop_held(m, e);
+}
+
 /* It is held, in a queue that counts or asks. */
 static wq__apart void started(struct wq__memory *m, struct wq__entry *e, wq_item *item)
 {
@@ -168,15 +177,7 @@ static wq__forced void hold(struct wq__memory *m, struct wq__entry *e, uint32_t 
 	wq__entry_set_bits(e, WQ_STATE_RUNNING | (bits & (WQ__BESIDE | WQ__LEN_HIGH)));
 	e->u.hold.token = token;
 	e->u.hold.since_ns = added_ns;
-	*item = (wq_item){
-	    .key = e->key,
-	    .len = (bits & WQ__LEN_HIGH) << 9 | e->len_low,
-	    .token = token,
-	    .added_ns = added_ns,
-	    .attempts = wq__entry_failures(e) + 1,
-	    .owner = m,
-	    .slot = (uint64_t)e->hash << 32 | id,
-	};
+	wq__item_fill(m, e, id, bits, token, added_ns, item);
 }
 
 /*
@@ -258,10 +259,8 @@ static wq__cold struct wq__entry *catch_up(struct wq__memory *m, const wq_item *
 /* The hold ends, and the key comes back, or something is remembered of it. */
 static wq__apart int end_hold_kept(struct wq__memory *m, const wq_item *item, struct wq__entry *e)
 {
-	if (m->flags & WQ__COPIES)
-		free_copy(m, e);
-	if (m->flags & WQ__RICH)
-		wq__drop_held(m, e);
+	if (wq__unlikely(m->flags & (WQ__COPIES | WQ__RICH)))
+		free_held(m, e);
 	if (e->bits & WQ_STATE_DIRTY) {
 		m->ndirty--;
 		if (!WQ__BUG(LOST_READD) &&
@@ -271,8 +270,6 @@ static wq__apart int end_hold_kept(struct wq__memory *m, const wq_item *item, st
 		}
 	} else if (e->bits & WQ_STATE_WAITING) {
 		wq__entry_set_state(e, WQ_STATE_WAITING | (e->bits & WQ__BESIDE));
-		if (m->rank)
-			wq__rank_place(m, e);
 		return m->flags & WQ__CUT && !WQ__BUG(LEFT_UNSAID) ? WQ_LEFT : WQ_DELAYED;
 	}
 	wq__vanish(m, e, item->slot);
@@ -432,14 +429,14 @@ int wq__done_well(struct wq__memory *m, const wq_item *item)
  */
 bool wq__ready_now(struct wq__memory *m)
 {
-	if (wq__unlikely(m->flags & WQ__TIMED)) {
+	if (wq__unlikely(m->flags & (WQ__TIMED | WQ__PACED))) {
 		if (m->flags & (WQ__ORDERED | WQ__RANKED))
 			wq__promote_all(m);
 		else if (m->flags & WQ__METERED)
 			wq__tick(m);
+		if (m->flags & WQ__PACED)
+			wq__wake_groups(m);
 	}
-	if (wq__unlikely(m->flags & WQ__PACED))
-		wq__wake_groups(m);
 	return m->nready > 0;
 }
 
@@ -655,6 +652,7 @@ int wq__mem_next(void *state, wq_item *item, int64_t deadline_ns)
 static int requeue_locked(struct wq__memory *m, const wq_item *item, enum wq_where where)
 {
 	wq__place at;
+	int64_t since_ns;
 	int rc;
 	struct wq__entry *e = held(m, item, &at, &rc);
 
@@ -670,18 +668,17 @@ static int requeue_locked(struct wq__memory *m, const wq_item *item, enum wq_whe
 		if (!(e->bits & WQ_STATE_DIRTY))
 			wq__meter_depth(m, 1);
 	}
-	if (wq__unlikely(m->flags & WQ__COPIES))
-		free_copy(m, e);
-	if (m->flags & WQ__RICH) {
+	since_ns = e->u.hold.since_ns;
+	if (m->flags & WQ__RICH)
 		wq__keep_hold(m, e);
-		wq__drop_held(m, e);
-	}
+	if (wq__unlikely(m->flags & (WQ__COPIES | WQ__RICH)))
+		free_held(m, e);
 	if (e->bits & WQ_STATE_DIRTY)
 		m->ndirty--;
 	if (e->bits & WQ_STATE_WAITING)
 		wq__unwait(m, e);
 	wq__hold_over(m, item);
-	e->added_ns = e->u.hold.since_ns;
+	e->added_ns = since_ns;
 	wq__ready_push(m, e, (uint32_t)item->slot, where);
 	if (m->flags & WQ__WATCHED)
 		wq__watch_hold_end(m, (uint32_t)item->slot, WQ__GIVEN_BACK, false);

@@ -271,8 +271,8 @@ void wq__forget_failures(struct wq__memory *m, struct wq__entry *e);
 int wq__mem_turn(void *state, wq_item *item, wq_turn *turn);
 
 /* delay.c */
-int wq__add_with(struct wq__memory *m, const void *key, size_t len, const wq_add_options *options,
-                 const wq_key *group);
+int wq__rich_add_later(struct wq__memory *m, const void *key, size_t len,
+                       const wq_add_options *options, const wq_key *group);
 int wq__mem_add_with(void *state, const void *key, size_t len, const wq_add_options *options);
 int64_t wq__mem_next_deadline(void *state);
 int64_t wq__next_due(struct wq__memory *m);
@@ -691,6 +691,23 @@ static inline uint64_t wq__new_token(struct wq__memory *m, uint32_t id)
 
 	m->token += WQ__HOLDS;
 	return wq__unlikely(l != NULL) ? wq__hold_new(l, m->token, id) : m->token;
+}
+
+/* The item of a key with these bits. Field by field, as a whole it would be cleared first. */
+static wq__forced void wq__item_fill(struct wq__memory *m, const struct wq__entry *e, uint32_t id,
+                                     unsigned bits, uint64_t token, int64_t added_ns, wq_item *item)
+{
+	item->key = e->key;
+	item->len = (bits & WQ__LEN_HIGH) << 9 | e->len_low;
+	item->token = token;
+	item->added_ns = added_ns;
+	item->attempts = wq__entry_failures(e) + 1;
+	item->priority = 0;
+	item->value = NULL;
+	item->value_len = 0;
+	item->owner = m;
+	item->slot = (uint64_t)e->hash << 32 | id;
+	item->reserved[0] = item->reserved[1] = 0;
 }
 
 /* Some key is ready, and the order is the queue's own: the first. */

@@ -67,7 +67,7 @@ static int rich_add_with(void *state, const void *key, size_t len, const wq_add_
 	if (wq__unlikely(rc < 0))
 		return rc;
 	if (o->limited || o->after_ns != 0 || o->at_ns > 0)
-		return wq__add_with(m, key, len, o, &group);
+		return wq__rich_add_later(m, key, len, o, &group);
 
 	uint32_t hash = wq__hash_of(m, key, len);
 
