@@ -96,9 +96,8 @@ static void compare(struct rich *with, struct rich *without, struct bench_sample
 static wq_separator namespace = {.byte = '/', .n = 1};
 
 static const wq_options plain = {.name = NULL}, priorities = {.priorities = 1},
-                        aging = {.priorities = 1, .aging_ns = WQ_SECOND},
-                        values = {.values = 1},
-                        groups_of_2 = {.group = wq_group_before,
+			aging = {.priorities = 1, .aging_ns = WQ_SECOND}, values = {.values = 1},
+			groups_of_2 = {.group = wq_group_before,
                                        .group_ctx = &namespace,
                                        .group_limit = 2};
 

@@ -23,6 +23,17 @@
 struct wq__memory;
 struct wq__entry;
 
+struct wq__value {
+	uint32_t len;
+	char bytes[]; /* a NUL follows */
+};
+
+/* Beside each key. */
+struct wq__carried {
+	uint32_t value; /* id: of the copy that is queued, waiting or dirty; 0: none */
+	uint32_t held;  /* of the hold */
+};
+
 struct wq__bring {
 	uint32_t value;  /* id; 0: none, or it was taken */
 	uint32_t merged; /* what the entry's value will be; `value`, the entry's own, or a third */
@@ -31,6 +42,9 @@ struct wq__bring {
 	bool had;  /* the entry has a copy that is queued, waiting or dirty */
 	bool made; /* `merged` is a third one */
 };
+
+/* The id of a copy; 0: no memory. */
+uint32_t wq__value_new(struct wq__memory *m, const void *bytes, size_t len);
 
 /* group: its name; NULL without groups. WQ_OK or WQ_ENOMEM. */
 int wq__bring_begin(struct wq__memory *m, struct wq__bring *b, const wq_add_options *o,
@@ -48,8 +62,6 @@ void wq__bring_reminder(struct wq__memory *m, struct wq__entry *reminder, struct
 /* The same for a key that was popped just now: it is too late to be raised. */
 void wq__bring_popped(struct wq__memory *m, struct wq__entry *reminder, struct wq__entry *key);
 
-/* The key is held from now on. */
-void wq__hold_rich(struct wq__memory *m, struct wq__entry *e, wq_item *item);
 /* The hold ends, and the key comes back as it was: with its priority and value. */
 void wq__keep_hold(struct wq__memory *m, struct wq__entry *e);
 /* The hold ends; what it still has of a value goes. */

@@ -12,11 +12,7 @@ static struct wq__keygroup *group_at(const struct wq__memory *m, uint32_t id)
 	return wq__slab_at(&m->slab, id);
 }
 
-struct wq__standing *wq__standing_of(const struct wq__memory *m, struct wq__entry *e)
-{
-	return (struct wq__standing *)(void *)((char *)e + wq__entry_room_offset(wq__entry_len(e)) +
-	                                       m->standing_at);
-}
+enum { IDLE_MAX = 1024 }; /* groups without keys, kept because they may come again */
 
 /* ---- groups --------------------------------------------------------------- */
 
@@ -42,8 +38,8 @@ static bool settings_good(const wq_group_settings *s)
 	       (s->reserved[0] | s->reserved[1]) == 0;
 }
 
-static uint32_t find_group(const struct wq__memory *m, uint32_t hash, const wq_key *name,
-                           wq__place *at)
+static wq__forced uint32_t find_group(const struct wq__memory *m, uint32_t hash, const wq_key *name,
+                                      wq__place *at)
 {
 	wq__probe p = wq__table_probe(&m->rank->groups, hash);
 	uint32_t id;
@@ -187,10 +183,55 @@ static void regroup(struct wq__memory *m, struct wq__keygroup *g, uint32_t id, b
 	wq__levels_push(&r->of, &r->levels, g->level, id, WQ_TAIL);
 }
 
+/* ---- groups without keys --------------------------------------------------- */
+
+static void leave_idle(struct wq__memory *m, struct wq__keygroup *g)
+{
+	struct wq__rank *r = m->rank;
+
+	g->idle = false;
+	r->nidle--;
+	if (g->link.prev)
+		group_at(m, g->link.prev)->link.next = g->link.next;
+	else
+		r->idle_head = g->link.next;
+	if (g->link.next)
+		group_at(m, g->link.next)->link.prev = g->link.prev;
+	else
+		r->idle_tail = g->link.prev;
+}
+
+static void enter_idle(struct wq__memory *m, struct wq__keygroup *g, uint32_t id)
+{
+	struct wq__rank *r = m->rank;
+
+	if (r->nidle == IDLE_MAX) {
+		uint32_t oldest = r->idle_head;
+
+		leave_idle(m, group_at(m, oldest));
+		free_group(m, group_at(m, oldest), oldest);
+	}
+	g->idle = true;
+	g->link.next = 0;
+	g->link.prev = r->idle_tail;
+	if (r->idle_tail)
+		group_at(m, r->idle_tail)->link.next = id;
+	else
+		r->idle_head = id;
+	r->idle_tail = id;
+	r->nidle++;
+}
+
 void wq__group_use(struct wq__memory *m, uint32_t group)
 {
-	if (group)
-		group_at(m, group)->refs++;
+	struct wq__keygroup *g;
+
+	if (!group)
+		return;
+	g = group_at(m, group);
+	if (g->idle)
+		leave_idle(m, g);
+	g->refs++;
 }
 
 void wq__group_drop(struct wq__memory *m, uint32_t group)
@@ -200,14 +241,23 @@ void wq__group_drop(struct wq__memory *m, uint32_t group)
 	if (!group)
 		return;
 	g = group_at(m, group);
-	g->refs -= g->refs > 0;
-	if (g->refs > 0)
+	if (--g->refs > 0)
 		return;
 	/* A bucket that is not full is not forgotten. */
 	if (g->token_ns > 0 && wq__now(m) < g->full_ns)
 		sleep_until(m, g, g->full_ns);
 	else
-		free_group(m, g, group);
+		enter_idle(m, g, group);
+}
+
+void wq__group_done(struct wq__memory *m, uint32_t group)
+{
+	struct wq__keygroup *g = group_at(m, group);
+
+	g->running--;
+	if (g->queued > 0 && !WQ__BUG(GROUP_STAYS_FULL))
+		regroup(m, g, group, false);
+	wq__group_drop(m, group);
 }
 
 void wq__group_name(const struct wq__memory *m, uint32_t group, wq_key *name)
@@ -300,12 +350,31 @@ int wq__rank_prepare(struct wq__memory *m, const wq_key *name, int priority, uin
 	/* It may only have waited for its bucket to be full. */
 	if (g->refs == 0 && g->token_ns > 0)
 		pace(m, g, wq__now(m));
+	wq__group_use(m, *group);
 	if (!wq__levels_reserve(&r->of, &g->levels, priority)) {
-		if (g->refs == 0)
-			wq__group_drop(m, *group);
+		wq__group_drop(m, *group);
 		return WQ_ENOMEM;
 	}
 	return WQ_OK;
+}
+
+uint32_t wq__rank_find(const struct wq__memory *m, uint32_t hash, const wq_key *name)
+{
+	wq__place at;
+
+	return find_group(m, hash, name, &at);
+}
+
+void wq__group_push(struct wq__memory *m, struct wq__keygroup *g, uint32_t group,
+                    struct wq__line *line, uint32_t id, struct wq__link *e)
+{
+	if (g->idle)
+		leave_idle(m, g);
+	g->refs++;
+	g->queued++;
+	m->nblocked++;
+	wq__line_append(&m->rank->of, &g->levels, line, id, e, next_place(m));
+	regroup(m, g, group, false);
 }
 
 bool wq__rank_reserve(struct wq__memory *m, struct wq__entry *e, uint32_t group, int priority)
@@ -453,7 +522,8 @@ bool wq__rank_wake(struct wq__memory *m)
 		uint32_t id = find_group(m, g->hash, &(wq_key){.key = g->name, .len = g->len}, &at);
 
 		if (g->refs == 0) {
-			free_group(m, g, id);
+			sleep_until(m, g, WQ_NEVER);
+			enter_idle(m, g, id);
 			continue;
 		}
 		pace(m, g, now);
@@ -528,6 +598,6 @@ void wq__rank_snapshot(struct wq__memory *m, wq_snapshot *out)
 	find_levels(m, out);
 	if (!m->rank->grouped)
 		return;
-	out->groups = m->rank->ngroups;
+	out->groups = m->rank->ngroups - m->rank->nidle;
 	find_busiest(m, out);
 }

@@ -29,9 +29,10 @@ static int group_of(const struct wq__memory *m, const void *key, size_t len, wq_
 	return WQ_OK;
 }
 
-/* The lock is held, and let go of. */
-static int add_now(struct wq__memory *m, uint32_t hash, const void *key, size_t len,
-                   const wq_add_options *o, const wq_key *group)
+/* All of these: the lock is held, and let go of. */
+
+int wq__rich_add(struct wq__memory *m, uint32_t hash, const void *key, size_t len,
+                 const wq_add_options *o, const wq_key *group)
 {
 	struct wq__waiter *w = NULL;
 	struct wq__wakes wakes = {.n = 0};
@@ -69,10 +70,7 @@ static int rich_add_with(void *state, const void *key, size_t len, const wq_add_
 	if (o->limited || o->after_ns != 0 || o->at_ns > 0)
 		return wq__rich_add_later(m, key, len, o, &group);
 
-	uint32_t hash = wq__hash_of(m, key, len);
-
-	wq__whole_lock(m);
-	return add_now(m, hash, key, len, o, &group);
+	return wq__light_add(m, key, len, o, &group);
 }
 
 static int rich_add(void *state, const void *key, size_t len)
@@ -125,34 +123,26 @@ static int get(struct wq__memory *m, wq_item *item, int64_t deadline_ns)
 	return rc;
 }
 
-static int rich_get(void *state, wq_item *item, int64_t deadline_ns)
+int wq__rich_get(struct wq__memory *m, wq_item *item, int64_t deadline_ns)
 {
-	struct wq__memory *m = state;
-	int rc;
+	int rc = get(m, item, deadline_ns);
 
-	wq__whole_lock(m);
-	rc = get(m, item, deadline_ns);
 	leave(m);
 	return rc;
 }
 
-static int rich_done(void *state, const wq_item *item)
+int wq__rich_done(struct wq__memory *m, const wq_item *item)
 {
-	struct wq__memory *m = state;
-	int rc;
+	int rc = wq__done(m, item);
 
-	wq__whole_lock(m);
-	rc = wq__done(m, item);
 	leave(m);
 	return rc;
 }
 
-static int rich_next(void *state, wq_item *item, int64_t deadline_ns)
+int wq__rich_next(struct wq__memory *m, wq_item *item, int64_t deadline_ns)
 {
-	struct wq__memory *m = state;
 	int rc;
 
-	wq__whole_lock(m);
 	wq__keep_time(m);
 	rc = wq__done(m, item);
 	if (rc >= 0)
@@ -166,8 +156,8 @@ wq_engine wq__rich(wq_engine e)
 	e.add = rich_add;
 	e.add_with = rich_add_with;
 	e.add_many = rich_add_many;
-	e.get = rich_get;
-	e.done = rich_done;
-	e.next = rich_next;
+	e.get = wq__light_get;
+	e.done = wq__light_done;
+	e.next = wq__light_next;
 	return e;
 }
