@@ -52,6 +52,9 @@ static int add_now(struct wq__memory *m, uint32_t hash, const void *key, size_t 
 		wq__pick_many(m, &wakes);
 	else if (rc == WQ_QUEUED && !WQ__BUG(ADD_NO_WAKE))
 		w = wq__pick(m);
+	/* Its group may have slept for its bucket to be full, and wakes for a token now. */
+	if (!w && m->flags & WQ__PACED)
+		w = wq__rouse_leader(m);
 	wq__whole_unlock(m);
 	wq__wake(w);
 	wq__wake_many(&wakes);
