@@ -64,7 +64,7 @@ struct wq__rank {
 	struct wq__levels_of of;
 	struct wq__levels levels;
 	bool grouped;
-	uint32_t ngroups;
+	uint32_t ngroups;  /* with keys; others may only have a bucket that is not full */
 	wq__table groups;  /* by name */
 	wq_heap *sleepers; /* groups by the time at which they wake, or can be forgotten */
 	int64_t wake_ns;   /* the first of those; WQ_NEVER: none */
@@ -80,19 +80,26 @@ struct wq__rank {
 	void *setup_ctx;
 };
 
+/* Of starts per second; 0: no limit. */
+static inline bool wq__rate_good(double rate)
+{
+	return rate >= 0 && rate <= 1e9;
+}
+
 int wq__rank_open(struct wq__memory *m, const wq_options *o);
 void wq__rank_close(struct wq__memory *m);
 
 /*
  * A key may be queued with that priority from now on: there is memory for it. Finds its group, or
- * makes it; *group is its id, or 0. WQ_OK or WQ_ENOMEM.
+ * makes it; *group is its id, or 0. It is used from now on, whoever called this drops it. WQ_OK
+ * or WQ_ENOMEM.
  */
 int wq__rank_prepare(struct wq__memory *m, const wq_key *name, int priority, uint32_t *group);
 
 /* The same for an entry that is there, of perhaps another group. */
 bool wq__rank_reserve(struct wq__memory *m, struct wq__entry *e, uint32_t group, int priority);
 
-/* One entry more, or less, of that group. One that has none is gone, if it was not used. */
+/* One entry or add more, or less, of that group. It goes with the last, once its bucket is full. */
 void wq__group_use(struct wq__memory *m, uint32_t group);
 void wq__group_drop(struct wq__memory *m, uint32_t group);
 
