@@ -66,7 +66,7 @@ struct wq__rank {
 	struct wq__levels_of of;
 	struct wq__levels levels;
 	bool grouped;
-	uint32_t ngroups;              /* idle ones included */
+	uint32_t ngroups;              /* that have keys */
 	uint32_t nidle;                /* groups without keys, which are kept for a while */
 	uint32_t idle_head, idle_tail; /* the longest idle first */
 	wq__table groups;              /* by name */
@@ -83,6 +83,12 @@ struct wq__rank {
 	wq_group_setup_fn setup;
 	void *setup_ctx;
 };
+
+/* Of starts per second; 0: no limit. */
+static inline bool wq__rate_good(double rate)
+{
+	return rate >= 0 && rate <= 1e9;
+}
 
 int wq__rank_open(struct wq__memory *m, const wq_options *o);
 void wq__rank_close(struct wq__memory *m);

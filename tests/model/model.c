@@ -173,15 +173,19 @@ static int enter(struct model *m, int key, int64_t since_ns, const struct model_
 	return WQ_QUEUED;
 }
 
-/* One that waits and is not raised has the place of its first add, if priorities are asked for. */
+/*
+ * One that waits and is not raised has the place of its first add, if priorities are asked for.
+ * With aging a place is a time, and what waits does not age.
+ */
 int model_enter(struct model *m, int key, int64_t since_ns, const struct model_load *with)
 {
 	bool waits = m->keys[key].state == WQ_STATE_WAITING;
+	bool keeps = waits && m->rich.priorities && m->rich.aging_ns == 0;
 
-	return enter(m, key, since_ns, with, waits && m->rich.priorities);
+	return enter(m, key, since_ns, with, keeps);
 }
 
-/* It becomes the key, or an add of it, which counts even if the values do not merge. */
+/* It becomes the key, or an add of it. That counts even if the values do not merge. */
 static void reminder_due(struct model *m, int key, int64_t since_ns)
 {
 	struct model_key *k = &m->keys[key];
@@ -195,6 +199,9 @@ static void reminder_due(struct model *m, int key, int64_t since_ns)
 		return;
 	}
 	m->nkeys--;
+	/* It keeps the priority of the hold. */
+	if (k->state & WQ_STATE_RUNNING && k->held.priority > load.priority)
+		load.priority = k->held.priority;
 	if (enter(m, key, since_ns, &load, false) < 0) {
 		m->merge_failed++;
 		model_drop_value(&load);
