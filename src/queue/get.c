@@ -310,13 +310,21 @@ static wq__cold int stale(struct wq__memory *m, int why)
 	return why;
 }
 
+/* Will something enter the line, or be looked at, behind what is due before? */
+static bool is_behind(const struct wq__memory *m, const struct wq__entry *e)
+{
+	if (!(m->flags & (WQ__TIMED | WQ__PACED)))
+		return false;
+	return m->flags & WQ__WATCHED || e->bits & COMES_BACK || (m->rank && m->rank->grouped);
+}
+
 /* Of a queue or a key that is not like most. */
 static wq__apart int done_special(struct wq__memory *m, const wq_item *item, struct wq__entry *e,
                                   wq__place at, bool well)
 {
 	int rc;
 
-	if (m->flags & WQ__TIMED && (m->flags & WQ__WATCHED || e->bits & COMES_BACK)) {
+	if (is_behind(m, e)) {
 		e = catch_up(m, item, &at, &rc);
 		if (!e)
 			return stale(m, rc);
@@ -445,8 +453,6 @@ bool wq__ready_now(struct wq__memory *m)
 			wq__promote_all(m);
 		else if (m->flags & WQ__METERED)
 			wq__tick(m);
-		if (m->flags & WQ__PACED)
-			wq__wake_groups(m);
 	}
 	return m->nready > 0;
 }

@@ -283,7 +283,6 @@ int64_t wq__mem_next_deadline(void *state);
 int64_t wq__next_due(struct wq__memory *m);
 void wq__promote(struct wq__memory *m, int64_t until);
 void wq__promote_all(struct wq__memory *m);
-void wq__wake_groups(struct wq__memory *m);
 bool wq__ready(struct wq__memory *m);
 void wq__merge_reminder(struct wq__memory *m, struct wq__entry *e);
 void wq__unwait(struct wq__memory *m, struct wq__entry *e);

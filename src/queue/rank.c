@@ -225,6 +225,11 @@ static void enter_idle(struct wq__memory *m, struct wq__keygroup *g, uint32_t id
 {
 	struct wq__rank *r = m->rank;
 
+	/* Many levels take too much memory to be kept for no key. */
+	if (g->levels.wide) {
+		free_group(m, g, id);
+		return;
+	}
 	if (r->nidle == IDLE_MAX) {
 		uint32_t oldest = r->idle_head;
 
@@ -542,15 +547,13 @@ void wq__rank_hold(struct wq__memory *m, struct wq__entry *e, int by)
 		wq__fd_signal(m);
 }
 
-bool wq__rank_wake(struct wq__memory *m)
+void wq__rank_wake(struct wq__memory *m, int64_t before)
 {
 	struct wq__rank *r = m->rank;
 	size_t most = wq__per_hold(WQ__HOLD_MAX);
-	int64_t now;
+	int64_t now = wq__now(m);
 
-	if (r->wake_ns == WQ_NEVER || r->wake_ns > (now = wq__now(m)))
-		return false;
-	for (size_t i = 0; i < most && r->wake_ns <= now; i++) {
+	for (size_t i = 0; i < most && r->wake_ns <= now && r->wake_ns < before; i++) {
 		struct wq__keygroup *g;
 		void *first;
 		wq__place at;
@@ -570,7 +573,6 @@ bool wq__rank_wake(struct wq__memory *m)
 	}
 	if (m->nready > 0 && m->flags & WQ__FD)
 		wq__fd_signal(m);
-	return r->wake_ns <= now;
 }
 
 /* ---- looking -------------------------------------------------------------- */

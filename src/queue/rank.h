@@ -136,8 +136,8 @@ void wq__rank_raise(struct wq__memory *m, struct wq__entry *e, uint32_t id, int 
 /* A hold of the key begins again (a key that is dead), or ends. */
 void wq__rank_hold(struct wq__memory *m, struct wq__entry *e, int by);
 
-/* Groups that have a token by now are awake. True: some may be left, look again. */
-bool wq__rank_wake(struct wq__memory *m);
+/* Groups that have a token by now, and had it before that time, are awake: the next few of them. */
+void wq__rank_wake(struct wq__memory *m, int64_t before);
 
 void wq__rank_snapshot(struct wq__memory *m, wq_snapshot *out);
 

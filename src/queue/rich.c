@@ -40,8 +40,8 @@ int wq__rich_add(struct wq__memory *m, uint32_t hash, const void *key, size_t le
 	int64_t when = -1;
 	int rc;
 
-	while ((m->flags & (WQ__TIMED | WQ__SHUT)) == WQ__TIMED &&
-	       m->next_due_ns <= (when = wq__now(m)))
+	while (m->flags & (WQ__TIMED | WQ__PACED) && !(m->flags & WQ__SHUT) &&
+	       wq__next_wake(m) <= (when = wq__now(m)))
 		wq__promote_all(m);
 	rc = m->flags & WQ__SHUT ? WQ_ESHUTDOWN : wq__bring_begin(m, &bring, o, group);
 	if (rc == WQ_OK) {
