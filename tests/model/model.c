@@ -137,13 +137,16 @@ static int bring(struct model *m, int key, const struct model_load *with, int64_
 
 	if (rc < 0 || (had && with->priority <= k->load.priority))
 		return rc;
-	if (k->state & WQ_STATE_QUEUED)
+	if (k->state & WQ_STATE_QUEUED) {
+		bool aged = model_aged_place(m, key, with->priority, since_ns);
+
 		leave_line(m, key);
-	k->load.priority = with->priority;
-	if (k->state & WQ_STATE_QUEUED)
-		push(m, key, WQ_TAIL, false, since_ns);
-	else
+		k->load.priority = with->priority;
+		push(m, key, WQ_TAIL, aged, since_ns);
+	} else {
+		k->load.priority = with->priority;
 		k->place = model_new_place(m, with->priority, since_ns);
+	}
 	return WQ_OK;
 }
 

@@ -210,6 +210,9 @@ void model_rank_started(struct model *m, int key);
 void model_rank_ended(struct model *m, int key);
 int64_t model_new_place(struct model *m, int priority, int64_t since_ns);
 
+/* A queued key is raised: it has been on the new level for some time, by aging, or has not. */
+bool model_aged_place(struct model *m, int key, int priority, int64_t since_ns);
+
 /* The next group that gets a token until then; -1: none. It has it from now on. */
 int model_next_token(const struct model *m, int64_t until_ns, int64_t *at_ns);
 void model_token(struct model *m, int group);

@@ -109,6 +109,17 @@ int64_t model_new_place(struct model *m, int priority, int64_t since_ns)
 	return ages(m, priority) ? since_ns : ++m->places;
 }
 
+bool model_aged_place(struct model *m, int key, int priority, int64_t since_ns)
+{
+	struct model_key *k = &m->keys[key];
+	int64_t came = k->place + (priority - k->load.priority) * m->rich.aging_ns;
+
+	if (!ages(m, priority) || came >= since_ns)
+		return false;
+	k->place = came;
+	return true;
+}
+
 /* ---- groups --------------------------------------------------------------- */
 
 static const struct model_rules *rules_of(const struct model *m, int group)

@@ -167,7 +167,9 @@ static bool end(struct tape *t, struct side *s)
 	for (int key = 0; s->m.asked && key < MODEL_KEYS; key++)
 		if (!tape_forget(t, s, key))
 			return false;
-	if (s->m.nkeys == 0 && s->books.bytes > IDLE_MAX && !s->m.limits.keeps)
+	size_t most = IDLE_MAX + (s->rich.group_of ? GROUPS_MAX : 0);
+
+	if (s->m.nkeys == 0 && s->books.bytes > most && !s->m.limits.keeps)
 		return tape_fail(t, "an idle queue holds %zu bytes", s->books.bytes);
 	SAME("free", wq_free(s->q), model_live(&s->m));
 	SAME("memory that was not given back", s->books.bytes, 0);

@@ -22,6 +22,7 @@ enum {
 	BATCH_MAX = 16,
 	CHECK_EVERY = 64,   /* steps between two comparisons of everything */
 	IDLE_MAX = 5 << 18, /* bytes that a queue without keys may keep: spare blocks, ghosts */
+	GROUPS_MAX = 1 << 20, /* and groups without keys */
 };
 
 /* One queue, and what should be the same. */
