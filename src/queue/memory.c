@@ -115,6 +115,8 @@ static int rich_open(struct wq__memory *m, const wq_options *o)
 	int rc = WQ_OK;
 
 	m->flags |= WQ__RICH | (o->values ? WQ__VALUED : 0u);
+	if (m->standing_at > 0 || m->max_keys > 0 || o->aging_ns > 0)
+		m->flags |= WQ__HEAVY;
 	m->merge = o->merge ? o->merge : wq_merge_last;
 	m->merge_ctx = o->merge_ctx;
 	if (o->values && m->merge != wq_merge_last && m->merge != wq_merge_first) {

@@ -104,6 +104,7 @@ static uint32_t new_group(struct wq__memory *m, uint32_t hash, const wq_key *nam
 	if (g->token_ns > 0 && wq_heap_add(r->sleepers, WQ_NEVER, g, &g->sleep) < 0)
 		goto no_sleep;
 	r->ngroups++;
+	r->nidle++;
 	return id;
 no_sleep:
 	wq__table_remove(&r->groups, (uint64_t)hash << 32 | id);
@@ -185,41 +186,34 @@ static void regroup(struct wq__memory *m, struct wq__keygroup *g, uint32_t id, b
 
 /* ---- groups without keys --------------------------------------------------- */
 
-static void leave_idle(struct wq__memory *m, struct wq__keygroup *g)
+/*
+ * A group that loses its last key is listed, and stays in the list when it has keys again. Of more
+ * than a thousand the first leaves the list, and is gone if it has no keys.
+ */
+static void list_idle(struct wq__memory *m, struct wq__keygroup *g, uint32_t id)
 {
 	struct wq__rank *r = m->rank;
 
-	g->idle = false;
+	g->listed = true;
+	g->next_listed = 0;
+	if (r->listed_tail)
+		group_at(m, r->listed_tail)->next_listed = id;
+	else
+		r->listed_head = id;
+	r->listed_tail = id;
+	if (++r->nlisted <= IDLE_MAX)
+		return;
+
+	uint32_t oldest = r->listed_head;
+	struct wq__keygroup *o = group_at(m, oldest);
+
+	r->listed_head = o->next_listed;
+	r->nlisted--;
+	o->listed = false;
+	if (o->refs > 0)
+		return;
 	r->nidle--;
-	if (g->link.prev)
-		group_at(m, g->link.prev)->link.next = g->link.next;
-	else
-		r->idle_head = g->link.next;
-	if (g->link.next)
-		group_at(m, g->link.next)->link.prev = g->link.prev;
-	else
-		r->idle_tail = g->link.prev;
-}
-
-static void enter_idle(struct wq__memory *m, struct wq__keygroup *g, uint32_t id)
-{
-	struct wq__rank *r = m->rank;
-
-	if (r->nidle == IDLE_MAX) {
-		uint32_t oldest = r->idle_head;
-
-		leave_idle(m, group_at(m, oldest));
-		free_group(m, group_at(m, oldest), oldest);
-	}
-	g->idle = true;
-	g->link.next = 0;
-	g->link.prev = r->idle_tail;
-	if (r->idle_tail)
-		group_at(m, r->idle_tail)->link.next = id;
-	else
-		r->idle_head = id;
-	r->idle_tail = id;
-	r->nidle++;
+	free_group(m, o, oldest);
 }
 
 void wq__group_use(struct wq__memory *m, uint32_t group)
@@ -229,9 +223,7 @@ void wq__group_use(struct wq__memory *m, uint32_t group)
 	if (!group)
 		return;
 	g = group_at(m, group);
-	if (g->idle)
-		leave_idle(m, g);
-	g->refs++;
+	m->rank->nidle -= g->refs++ == 0;
 }
 
 void wq__group_drop(struct wq__memory *m, uint32_t group)
@@ -243,11 +235,12 @@ void wq__group_drop(struct wq__memory *m, uint32_t group)
 	g = group_at(m, group);
 	if (--g->refs > 0)
 		return;
+	m->rank->nidle++;
 	/* A bucket that is not full is not forgotten. */
 	if (g->token_ns > 0 && wq__now(m) < g->full_ns)
 		sleep_until(m, g, g->full_ns);
-	else
-		enter_idle(m, g, group);
+	else if (!g->listed)
+		list_idle(m, g, group);
 }
 
 void wq__group_done(struct wq__memory *m, uint32_t group)
@@ -368,13 +361,24 @@ uint32_t wq__rank_find(const struct wq__memory *m, uint32_t hash, const wq_key *
 void wq__group_push(struct wq__memory *m, struct wq__keygroup *g, uint32_t group,
                     struct wq__line *line, uint32_t id, struct wq__link *e)
 {
-	if (g->idle)
-		leave_idle(m, g);
-	g->refs++;
+	struct wq__rank *r = m->rank;
+
+	r->nidle -= g->refs++ == 0;
+	wq__line_append(&r->of, &g->levels, line, id, e, ++r->places);
 	g->queued++;
-	m->nblocked++;
-	wq__line_append(&m->rank->of, &g->levels, line, id, e, next_place(m));
-	regroup(m, g, group, false);
+	if (g->queued > 1 || g->token_ns > 0 || (g->limit > 0 && g->running >= g->limit)) {
+		m->nblocked++;
+		regroup(m, g, group, false);
+		return;
+	}
+	/* Its only key, which may start. */
+	m->nready++;
+	g->ready = 1;
+	g->in_line = true;
+	g->turns = 0;
+	g->level = line->level;
+	wq__line_append(&r->of, &r->levels, wq__levels_line(&r->levels, line->level), group,
+	                &g->link, ++r->places);
 }
 
 bool wq__rank_reserve(struct wq__memory *m, struct wq__entry *e, uint32_t group, int priority)
@@ -441,19 +445,56 @@ void wq__rank_raise(struct wq__memory *m, struct wq__entry *e, uint32_t id, int 
 	wq__rank_push(m, e, id, WQ_TAIL);
 }
 
-/* The first key of the group leaves the line: it is held from now on. */
-static uint32_t start_one(struct wq__memory *m, uint32_t group)
+/* Who goes first, and the line that it may stand in. */
+static inline uint32_t first_of(const struct wq__rank *r, struct wq__levels *l,
+                                struct wq__line **line)
+{
+	int level;
+	uint32_t id;
+
+	if (wq__likely(r->of.aging_ns == 0 && l->nearly == 0)) {
+		*line = (struct wq__line *)wq__levels_top(l);
+		return (*line)->head;
+	}
+	id = wq__levels_first(&r->of, l, &level);
+	*line = wq__levels_line(l, level);
+	return id;
+}
+
+static inline void leave_line(const struct wq__rank *r, struct wq__levels *l, struct wq__line *line,
+                              uint32_t id)
+{
+	if (wq__likely(line->head == id))
+		wq__line_shift(&r->of, l, line, wq__link_at(&r->of, id));
+	else
+		wq__levels_remove(&r->of, l, line->level, id);
+}
+
+/* The first key of the group, which stands first in `others`, is held from now on. */
+static uint32_t start_one(struct wq__memory *m, uint32_t group, struct wq__line *others)
 {
 	struct wq__rank *r = m->rank;
 	struct wq__keygroup *g = group_at(m, group);
 	bool turn_over = ++g->turns >= g->weight;
-	int level;
-	uint32_t id = wq__levels_first(&r->of, &g->levels, &level);
+	struct wq__line *line;
+	uint32_t id = first_of(r, &g->levels, &line);
 
-	wq__levels_count(&r->levels, level, -1);
-	wq__levels_remove(&r->of, &g->levels, level, id);
+	if (wq__likely(line->level == others->level))
+		others->keys--;
+	else
+		wq__levels_count(&r->levels, line->level, -1);
+	leave_line(r, &g->levels, line, id);
 	g->queued--;
 	g->running++;
+	if (g->queued == 0 && g->token_ns == 0) {
+		m->nready -= g->ready;
+		g->ready = 0;
+		g->in_line = false;
+		leave_line(r, &r->levels, others, group);
+		if (r->of.aging_ns > 0)
+			g->turned_ns = wq__now(m);
+		return id;
+	}
 	m->nblocked--;
 	if (g->token_ns > 0) {
 		int64_t now = wq__now(m);
@@ -470,14 +511,14 @@ static uint32_t start_one(struct wq__memory *m, uint32_t group)
 uint32_t wq__rank_pop(struct wq__memory *m)
 {
 	struct wq__rank *r = m->rank;
-	int level;
-	uint32_t id = wq__levels_first(&r->of, &r->levels, &level);
+	struct wq__line *line;
+	uint32_t id = first_of(r, &r->levels, &line);
 
 	if (r->grouped)
-		return start_one(m, id);
+		return start_one(m, id, line);
 	m->nready--;
-	wq__levels_count(&r->levels, level, -1);
-	wq__levels_remove(&r->of, &r->levels, level, id);
+	line->keys--;
+	leave_line(r, &r->levels, line, id);
 	return id;
 }
 
@@ -523,7 +564,8 @@ bool wq__rank_wake(struct wq__memory *m)
 
 		if (g->refs == 0) {
 			sleep_until(m, g, WQ_NEVER);
-			enter_idle(m, g, id);
+			if (!g->listed)
+				list_idle(m, g, id);
 			continue;
 		}
 		pace(m, g, now);
