@@ -180,7 +180,7 @@ static int mem_open(wq_queue *q, const wq_options *o, void **state)
 	m->max_keys = o->max_keys;
 	if (m->room > 0 || m->max_keys > 0)
 		m->flags |= WQ__EXTRA;
-	if (o->aging_ns > 0 || o->group)
+	if (o->aging_ns > 0)
 		m->flags |= WQ__EXACT;
 	if (may_have_lane(m))
 		m->flags |= WQ__LANES;
