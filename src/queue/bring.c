@@ -61,20 +61,14 @@ int wq__bring_begin(struct wq__memory *m, struct wq__bring *b, const wq_add_opti
 		wq__value_free(m, &b->value);
 		return rc;
 	}
-	/* The group is used until the add has ended. */
 	m->bring = b;
 	return WQ_OK;
 }
 
-int wq__bring_prepare(struct wq__memory *m, struct wq__entry *e)
+/* What the value of the entry's copy will be. WQ_OK, or why it cannot be. */
+static int prepare_value(struct wq__memory *m, struct wq__bring *b, struct wq__entry *e)
 {
-	struct wq__bring *b = m->bring;
-
-	b->had = e->bits & (WQ_STATE_QUEUED | WQ_STATE_DIRTY | WQ_STATE_WAITING);
 	b->merged = b->value;
-	/* It is the same group, unless the user's function has changed its mind. */
-	if (m->rank && !wq__rank_reserve(m, e, b->group, b->priority))
-		return WQ_ENOMEM;
 	if (!(m->flags & WQ__VALUED) || !b->had)
 		return WQ_OK;
 
@@ -83,6 +77,22 @@ int wq__bring_prepare(struct wq__memory *m, struct wq__entry *e)
 
 	b->made = rc == WQ_OK && b->merged != old && b->merged != b->value;
 	return rc;
+}
+
+static bool has_copy(const struct wq__entry *e)
+{
+	return e->bits & (WQ_STATE_QUEUED | WQ_STATE_DIRTY | WQ_STATE_WAITING);
+}
+
+int wq__bring_prepare(struct wq__memory *m, struct wq__entry *e)
+{
+	struct wq__bring *b = m->bring;
+
+	b->had = has_copy(e);
+	/* It is the same group, unless the user's function has changed its mind. */
+	if (m->rank && !wq__rank_reserve(m, e, b->group, b->priority))
+		return WQ_ENOMEM;
+	return prepare_value(m, b, e);
 }
 
 static void take_value(struct wq__memory *m, struct wq__bring *b, struct wq__carried *c)
@@ -108,7 +118,7 @@ void wq__bring_apply(struct wq__memory *m, struct wq__entry *e, uint32_t id)
 
 	if (b->had && (b->priority <= s->priority || WQ__BUG(RAISE_LOST))) {
 		/* If it waits and is queued by this add, it has its place already. */
-		m->rank->keep = m->rank->keeps_places && wq__entry_state(e) == WQ_STATE_WAITING;
+		m->rank->keep = m->rank->keeps_places && (e->bits & WQ__PUBLIC) == WQ_STATE_WAITING;
 		return;
 	}
 	if (e->bits & WQ_STATE_QUEUED) {
@@ -148,25 +158,36 @@ void wq__bring_end(struct wq__memory *m, struct wq__bring *b)
 	m->bring = NULL;
 }
 
+/* That the key has once its reminder is due: it keeps that of a hold. There is memory for it. */
+static int16_t reminder_priority(struct wq__memory *m, const struct wq__standing *reminder,
+                                 struct wq__entry *key)
+{
+	const struct wq__standing *s = wq__standing_of(m, key);
+	bool held = key->bits & WQ_STATE_RUNNING;
+	int16_t own = held && !(has_copy(key) && s->priority > s->held) ? s->held : s->priority;
+
+	/* Of another group, if the user's function has changed its mind. */
+	if ((held && reminder->priority <= own) ||
+	    !wq__rank_reserve(m, key, reminder->group, reminder->priority))
+		return own;
+	return reminder->priority;
+}
+
 void wq__bring_reminder(struct wq__memory *m, struct wq__entry *reminder, struct wq__entry *key,
                         uint32_t id)
 {
-	struct wq__bring b = {.priority = 0}, *before = m->bring;
+	struct wq__bring b = {.had = has_copy(key)}, *before = m->bring;
 
 	if (m->rank)
-		b.priority = wq__standing_of(m, reminder)->priority;
+		b.priority = reminder_priority(m, wq__standing_of(m, reminder), key);
 	if (m->flags & WQ__VALUED) {
 		b.value = wq__carried_by(m, reminder)->value;
 		wq__carried_by(m, reminder)->value = 0;
 	}
 	m->bring = &b;
-	if (m->rank)
-		b.group = wq__standing_of(m, reminder)->group;
-	if (wq__bring_prepare(m, key) < 0) {
+	if (prepare_value(m, &b, key) < 0) {
 		m->merge_failed++;
-		wq__value_free(m, &b.value);
 		b.merged = 0;
-		b.priority = WQ_PRIORITY_MIN;
 	}
 	wq__bring_apply(m, key, id);
 	if (m->rank)
@@ -244,7 +265,7 @@ void wq__rich_gone(struct wq__memory *m, struct wq__entry *e)
 
 void wq__show_rich(const struct wq__memory *m, struct wq__entry *e, wq_key_info *info)
 {
-	bool copy = e->bits & (WQ_STATE_QUEUED | WQ_STATE_DIRTY | WQ_STATE_WAITING);
+	bool copy = has_copy(e);
 
 	if (m->rank) {
 		const struct wq__standing *s = wq__standing_of(m, e);

@@ -298,7 +298,7 @@ void wq__promote(struct wq__memory *m, int64_t until)
 /* Groups whose time has come may start a key, whatever has come due. */
 void wq__wake_groups(struct wq__memory *m)
 {
-	while (wq__rank_wake(m))
+	while (m->flags & WQ__PACED && wq__rank_wake(m))
 		wq__breathe(m);
 }
 
@@ -322,8 +322,7 @@ bool wq__ready(struct wq__memory *m)
 {
 	if (m->nready == 0 && m->flags & (WQ__ORDERED | WQ__RANKED))
 		wq__promote_all(m);
-	if (wq__unlikely(m->flags & WQ__PACED))
-		wq__wake_groups(m);
+	wq__wake_groups(m);
 	while (m->nready == 0 && wq__tick(m) >= 0 && m->nready == 0 && m->due_left)
 		wq__breathe(m);
 	return m->nready > 0;

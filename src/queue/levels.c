@@ -5,6 +5,9 @@
 
 #include "base/alloc.h"
 
+/* Of a place of a level that does not age. */
+enum { PLACE_BITS = 46 };
+
 /* ---- tournaments ----------------------------------------------------------- */
 
 /*
@@ -35,8 +38,10 @@ static void nobody(struct wq__tournament *t)
 {
 	for (unsigned i = 0; i < WQ__WIDTH; i++)
 		t->time[i] = INT64_MAX;
-	/* Any winner is right while nobody plays. */
-	memset(t->win, 0, sizeof t->win);
+	/* Any winner is right while nobody plays, but it has to stand below the node. */
+	t->win[0] = 0;
+	for (unsigned node = WQ__WIDTH - 1; node > 0; node--)
+		t->win[node] = (uint8_t)winner(t, 2 * node);
 }
 
 /* ---- tables of 256 --------------------------------------------------------- */
@@ -130,17 +135,16 @@ static int64_t place_of(const struct wq__levels_of *of, uint32_t id)
 }
 
 /*
- * When one with that place came to its level, had it come to level 0 first. Without aging: higher
- * levels first, then older places.
+ * When one with that place came to its level, had it come to level 0 first. Of levels that do not
+ * age: higher ones first, then older places, and all of it before the others. (Theirs are from
+ * -2^61 on: 2^15 spans of 12 hours are less.)
  */
 static int64_t arrival(const struct wq__levels_of *of, int level, int64_t place)
 {
 	int64_t time;
 
-	if (of->aging_ns == 0)
-		return ((int64_t)(WQ_PRIORITY_MAX - level) << 47) + place;
-	if (level > of->aging_max)
-		return INT64_MIN + (WQ_PRIORITY_MAX - level);
+	if (!wq__levels_ages(of, level))
+		return INT64_MIN + ((int64_t)(WQ_PRIORITY_MAX - level) << PLACE_BITS) + place;
 	if (__builtin_sub_overflow(place, level * of->aging_ns, &time))
 		return INT64_MAX - 1; /* the clock is at the end of all times */
 	return time;
@@ -303,18 +307,19 @@ static wq__cold bool push_between(const struct wq__levels_of *of, struct wq__lev
 static void put_first(const struct wq__levels_of *of, const struct wq__levels *l,
                       const struct wq__line *line, struct wq__link *e)
 {
-	int64_t before = e->place >> 1;
-	void *first;
-	int level;
+	int64_t before = e->place >> 1, time;
 
-	if (of->aging_ns == 0)
-		before = 0;
 	if (line->head && before > place_of(of, line->head))
 		before = place_of(of, line->head);
-	if (l->nearly > 0) {
-		wq_heap_peek(l->early, NULL, &first);
-		if (before > place_of(of, early_id(first, &level)))
-			before = place_of(of, early_id(first, &level));
+	if (!wq__levels_ages(of, line->level)) {
+		before = 0;
+	} else if (l->nearly > 0) {
+		/* No early one of this level, if there is any, came before the heap's first. */
+		wq_heap_peek(l->early, &time, NULL);
+		if (time < arrival(of, line->level, before))
+			before = time > arrival(of, line->level, 0)
+			             ? time + line->level * of->aging_ns
+			             : 0;
 	}
 	e->place = 2 * before;
 }
@@ -371,6 +376,8 @@ static const struct wq__line *first_aged(const struct wq__levels_of *of, const s
 
 		if (line->n == 0)
 			continue;
+		if (!wq__levels_ages(of, line->level))
+			return line;
 		/* Equal times: the lower one, which is older. */
 		time = arrival(of, line->level, place_of(of, line->head));
 		if (!best || time <= best_time) {
@@ -395,13 +402,17 @@ static const struct wq__line *first_aged_wide(const struct wq__levels_wide *w)
 static wq__cold uint32_t first_early(const struct wq__levels_of *of, const struct wq__levels *l,
                                      const struct wq__line *line, int *level)
 {
-	int64_t time;
+	int64_t time, line_time;
+	uint32_t id;
 	void *first;
 
 	wq_heap_peek(l->early, &time, &first);
-	if (line && time >= arrival(of, line->level, place_of(of, line->head)))
-		return 0;
-	return early_id(first, level);
+	id = early_id(first, level);
+	if (!line)
+		return id;
+	line_time = arrival(of, line->level, place_of(of, line->head));
+	/* Equal times: as everywhere. */
+	return time < line_time || (time == line_time && *level < line->level) ? id : 0;
 }
 
 uint32_t wq__levels_first(const struct wq__levels_of *of, const struct wq__levels *l, int *level)

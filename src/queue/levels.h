@@ -7,9 +7,10 @@
  * small array. More stand in two tables of 256, by the two bytes of the level, with a bit for each
  * line that is not empty; with aging there is a tournament over each table instead.
  *
- * Inside a line the place counts: a number that grows with time (with aging: the time itself). Most
- * go to the tail, with a greater place than all others. One that comes with an older place is put
- * where it belongs; if that is far from the tail, into a heap beside the lines (`early`).
+ * Inside a line the place counts: a number that grows with time (on a level that ages: the time
+ * itself). Most go to the tail, with a greater place than all others. One that comes with an older
+ * place is put where it belongs; if that is far from the tail, into a heap beside the lines
+ * (`early`).
  *
  * A level has to be reserved before the first push. It stays reserved, so that a push never fails.
  */
@@ -77,6 +78,12 @@ struct wq__levels_of {
 	int64_t aging_ns; /* 0: no aging */
 	int32_t aging_max;
 };
+
+/* Does a key of that level rise with time? Then its place is a time; else it is a number < 2^46. */
+static inline bool wq__levels_ages(const struct wq__levels_of *of, int level)
+{
+	return of->aging_ns > 0 && level <= of->aging_max;
+}
 
 /* False: no memory, nothing has changed. */
 bool wq__levels_reserve(const struct wq__levels_of *of, struct wq__levels *l, int level);

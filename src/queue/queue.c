@@ -121,7 +121,7 @@ static int check_riches(const wq_options *o)
 	if (!o->group && (o->group_ctx || o->group_limit || o->group_rate != 0 || o->group_burst ||
 	                  o->group_setup || o->setup_ctx))
 		return wq__fail(WQ_EINVAL, "settings of groups are given without group");
-	if (!(o->group_rate >= 0) || o->group_rate > 1e9)
+	if (!wq__rate_good(o->group_rate))
 		return wq__fail(WQ_EINVAL, "group_rate is %g, not 0 to 1e9", o->group_rate);
 	if (!o->values && (o->merge || o->merge_ctx))
 		return wq__fail(WQ_EINVAL, "merge is given, but values is 0");

@@ -1,7 +1,6 @@
 /* See rank.h. */
 #include "queue/rank.h"
 
-#include <math.h>
 #include <string.h>
 
 #include "base/fail.h"
@@ -16,10 +15,16 @@ enum { IDLE_MAX = 1024 }; /* groups without keys, kept because they may come aga
 
 /* ---- groups --------------------------------------------------------------- */
 
-static int64_t no_time_past(double ns)
+/*
+ * From one token to the next. A bucket that takes more than 73 years to fill does so in 73: times
+ * stay far from the end of all times.
+ */
+static int64_t token_ns(double rate, uint32_t burst)
 {
-	/* A start every 300 years is one that never comes again. */
-	return ns < 9e18 ? (int64_t)(ns + 0.5) : WQ_NEVER;
+	int64_t longest = INT64_MAX / 4 / burst;
+	double ns = 1e9 / rate + 0.5;
+
+	return ns < (double)longest ? (int64_t)ns : longest;
 }
 
 static void set_settings(struct wq__keygroup *g, const wq_group_settings *s)
@@ -28,13 +33,13 @@ static void set_settings(struct wq__keygroup *g, const wq_group_settings *s)
 
 	g->limit = s->limit;
 	g->weight = s->weight > 0 ? s->weight : 1;
-	g->token_ns = s->rate > 0 ? no_time_past(1e9 / s->rate) : 0;
-	g->slack_ns = g->token_ns > 0 ? no_time_past((double)g->token_ns * (burst - 1)) : 0;
+	g->token_ns = s->rate > 0 ? token_ns(s->rate, burst) : 0;
+	g->slack_ns = g->token_ns * (burst - 1);
 }
 
 static bool settings_good(const wq_group_settings *s)
 {
-	return s->rate >= 0 && isfinite(s->rate) && s->reserved0 == 0 &&
+	return wq__rate_good(s->rate) && s->reserved0 == 0 &&
 	       (s->reserved[0] | s->reserved[1]) == 0;
 }
 
@@ -103,8 +108,6 @@ static uint32_t new_group(struct wq__memory *m, uint32_t hash, const wq_key *nam
 		goto no_place;
 	if (g->token_ns > 0 && wq_heap_add(r->sleepers, WQ_NEVER, g, &g->sleep) < 0)
 		goto no_sleep;
-	r->ngroups++;
-	r->nidle++;
 	return id;
 no_sleep:
 	wq__table_remove(&r->groups, (uint64_t)hash << 32 | id);
@@ -121,7 +124,6 @@ static void free_group(struct wq__memory *m, struct wq__keygroup *g, uint32_t id
 	}
 	wq__levels_release(&m->rank->of, &g->levels);
 	wq__table_remove(&m->rank->groups, (uint64_t)g->hash << 32 | id);
-	m->rank->ngroups--;
 	wq__slab_free(&m->slab, id);
 }
 
@@ -134,14 +136,36 @@ static void pace(struct wq__memory *m, struct wq__keygroup *g, int64_t now)
 	sleep_until(m, g, g->asleep ? start : WQ_NEVER);
 }
 
-/* Places grow; with aging they are times, and then the order inside equal ones is that of pushes. */
-static int64_t next_place(struct wq__memory *m)
+/*
+ * Places grow. On a level that ages they are times, and then the order inside equal ones is that
+ * of pushes.
+ */
+static int64_t next_place(struct wq__memory *m, int level)
 {
 	struct wq__rank *r = m->rank;
 
-	if (wq__likely(r->of.aging_ns == 0))
+	if (wq__likely(!wq__levels_ages(&r->of, level)))
 		return ++r->places;
 	return r->due_ns >= 0 ? r->due_ns : wq__now(m);
+}
+
+/* Of a group, whose first key is of that level. */
+static int64_t place_of_group(struct wq__memory *m, const struct wq__keygroup *g, uint32_t first,
+                              int level)
+{
+	int64_t since;
+
+	if (!wq__levels_ages(&m->rank->of, level))
+		return next_place(m, level);
+	since = wq__entry_at(m, first)->u.line.place >> 1;
+	return since > g->turned_ns ? since : g->turned_ns;
+}
+
+/* Does it stand where it belongs? On a level that ages that may change with its first key. */
+static bool in_place(struct wq__memory *m, const struct wq__keygroup *g, uint32_t first, int level)
+{
+	return level == g->level && (!wq__levels_ages(&m->rank->of, level) || g->turns > 0 ||
+	                             g->link.place >> 1 == place_of_group(m, g, first, level));
 }
 
 /*
@@ -166,7 +190,7 @@ static void regroup(struct wq__memory *m, struct wq__keygroup *g, uint32_t id, b
 	g->ready = ready;
 	if (ready > 0)
 		first = wq__levels_first(&r->of, &g->levels, &level);
-	if (g->in_line && first && level == g->level && !turn_over)
+	if (g->in_line && first && in_place(m, g, first, level) && !turn_over)
 		return;
 	if (g->in_line)
 		wq__levels_remove(&r->of, &r->levels, g->level, id);
@@ -175,12 +199,7 @@ static void regroup(struct wq__memory *m, struct wq__keygroup *g, uint32_t id, b
 	if (!first)
 		return;
 	g->level = level;
-	g->link.place = 2 * next_place(m);
-	if (r->of.aging_ns > 0) {
-		int64_t since = wq__entry_at(m, first)->u.line.place >> 1;
-
-		g->link.place = 2 * (since > g->turned_ns ? since : g->turned_ns);
-	}
+	g->link.place = 2 * place_of_group(m, g, first, level);
 	wq__levels_push(&r->of, &r->levels, g->level, id, WQ_TAIL);
 }
 
@@ -210,20 +229,15 @@ static void list_idle(struct wq__memory *m, struct wq__keygroup *g, uint32_t id)
 	r->listed_head = o->next_listed;
 	r->nlisted--;
 	o->listed = false;
-	if (o->refs > 0)
-		return;
-	r->nidle--;
-	free_group(m, o, oldest);
+	/* One whose bucket is not full sleeps until it is. */
+	if (o->refs == 0 && (o->token_ns == 0 || wq__now(m) >= o->full_ns))
+		free_group(m, o, oldest);
 }
 
 void wq__group_use(struct wq__memory *m, uint32_t group)
 {
-	struct wq__keygroup *g;
-
-	if (!group)
-		return;
-	g = group_at(m, group);
-	m->rank->nidle -= g->refs++ == 0;
+	if (group && group_at(m, group)->refs++ == 0)
+		m->rank->ngroups++;
 }
 
 void wq__group_drop(struct wq__memory *m, uint32_t group)
@@ -235,7 +249,7 @@ void wq__group_drop(struct wq__memory *m, uint32_t group)
 	g = group_at(m, group);
 	if (--g->refs > 0)
 		return;
-	m->rank->nidle++;
+	m->rank->ngroups--;
 	/* A bucket that is not full is not forgotten. */
 	if (g->token_ns > 0 && wq__now(m) < g->full_ns)
 		sleep_until(m, g, g->full_ns);
@@ -274,7 +288,8 @@ int wq__rank_open(struct wq__memory *m, const wq_options *o)
 	           .aging_ns = o->aging_ns,
 	           .aging_max = o->aging_max ? o->aging_max : WQ_PRIORITY_MAX},
 	    .grouped = o->group != NULL,
-	    .keeps_places = o->priorities,
+	    /* With aging a place is a time, and what waits does not age. */
+	    .keeps_places = o->priorities && o->aging_ns == 0,
 	    .wake_ns = WQ_NEVER,
 	    .due_ns = -1,
 	    .group = o->group,
@@ -363,7 +378,7 @@ void wq__group_push(struct wq__memory *m, struct wq__keygroup *g, uint32_t group
 {
 	struct wq__rank *r = m->rank;
 
-	r->nidle -= g->refs++ == 0;
+	r->ngroups += g->refs++ == 0;
 	wq__line_append(&r->of, &g->levels, line, id, e, ++r->places);
 	g->queued++;
 	if (g->queued > 1 || g->token_ns > 0 || (g->limit > 0 && g->running >= g->limit)) {
@@ -393,7 +408,7 @@ bool wq__rank_reserve(struct wq__memory *m, struct wq__entry *e, uint32_t group,
 
 void wq__rank_place(struct wq__memory *m, struct wq__entry *e)
 {
-	e->u.line.place = 2 * next_place(m);
+	e->u.line.place = 2 * next_place(m, wq__standing_of(m, e)->priority);
 }
 
 void wq__rank_push(struct wq__memory *m, struct wq__entry *e, uint32_t id, enum wq_where where)
@@ -402,7 +417,7 @@ void wq__rank_push(struct wq__memory *m, struct wq__entry *e, uint32_t id, enum 
 	const struct wq__standing *s = wq__standing_of(m, e);
 
 	if (!r->keep)
-		e->u.line.place = 2 * next_place(m);
+		e->u.line.place = 2 * next_place(m, s->priority);
 	wq__levels_count(&r->levels, s->priority, 1);
 	if (!r->grouped) {
 		m->nready++;
@@ -438,11 +453,30 @@ void wq__rank_remove(struct wq__memory *m, struct wq__entry *e, uint32_t id)
 	regroup(m, g, s->group, false);
 }
 
+/*
+ * It may have risen so high by itself that its place on the new level is before the tail, as if
+ * it had come there by aging: nobody who was behind it goes before it.
+ */
+static bool aged_place(const struct wq__memory *m, struct wq__entry *e, int priority)
+{
+	const struct wq__levels_of *of = &m->rank->of;
+	int64_t higher = priority - wq__standing_of(m, e)->priority;
+	int64_t since = e->u.line.place >> 1;
+
+	if (!wq__levels_ages(of, priority) ||
+	    __builtin_add_overflow(since, higher * of->aging_ns, &since) || since >= wq__now(m))
+		return false;
+	e->u.line.place = 2 * since;
+	return true;
+}
+
 void wq__rank_raise(struct wq__memory *m, struct wq__entry *e, uint32_t id, int priority)
 {
 	wq__rank_remove(m, e, id);
+	m->rank->keep = aged_place(m, e, priority);
 	wq__standing_of(m, e)->priority = (int16_t)priority;
 	wq__rank_push(m, e, id, WQ_TAIL);
+	m->rank->keep = false;
 }
 
 /* Who goes first, and the line that it may stand in. */
@@ -640,6 +674,6 @@ void wq__rank_snapshot(struct wq__memory *m, wq_snapshot *out)
 	find_levels(m, out);
 	if (!m->rank->grouped)
 		return;
-	out->groups = m->rank->ngroups - m->rank->nidle;
+	out->groups = m->rank->ngroups;
 	find_busiest(m, out);
 }

@@ -67,8 +67,7 @@ struct wq__rank {
 	struct wq__levels_of of;
 	struct wq__levels levels;
 	bool grouped;
-	uint32_t ngroups; /* idle ones included */
-	uint32_t nidle;   /* groups without keys */
+	uint32_t ngroups; /* with keys; others may only have a bucket that is not full */
 	uint32_t nlisted; /* see list_idle() */
 	uint32_t listed_head, listed_tail;
 	wq__table groups;  /* by name */
@@ -86,12 +85,19 @@ struct wq__rank {
 	void *setup_ctx;
 };
 
+/* Of starts per second; 0: no limit. */
+static inline bool wq__rate_good(double rate)
+{
+	return rate >= 0 && rate <= 1e9;
+}
+
 int wq__rank_open(struct wq__memory *m, const wq_options *o);
 void wq__rank_close(struct wq__memory *m);
 
 /*
  * A key may be queued with that priority from now on: there is memory for it. Finds its group, or
- * makes it, and uses it; *group is its id, or 0. WQ_OK or WQ_ENOMEM.
+ * makes it; *group is its id, or 0. It is used from now on, whoever called this drops it. WQ_OK
+ * or WQ_ENOMEM.
  */
 int wq__rank_prepare(struct wq__memory *m, const wq_key *name, int priority, uint32_t *group);
 
@@ -108,7 +114,7 @@ void wq__group_push(struct wq__memory *m, struct wq__keygroup *g, uint32_t group
 /* The hold of a key ends, and its entry goes. */
 void wq__group_done(struct wq__memory *m, uint32_t group);
 
-/* One entry more, or less, of that group. */
+/* One entry or add more, or less, of that group. Without any it is listed, once its bucket is full. */
 void wq__group_use(struct wq__memory *m, uint32_t group);
 void wq__group_drop(struct wq__memory *m, uint32_t group);
 

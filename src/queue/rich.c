@@ -50,6 +50,9 @@ int wq__rich_add(struct wq__memory *m, uint32_t hash, const void *key, size_t le
 		wq__pick_many(m, &wakes);
 	else if (rc == WQ_QUEUED && !WQ__BUG(ADD_NO_WAKE))
 		w = wq__pick(m);
+	/* Its group may have slept for its bucket to be full, and wakes for a token now. */
+	if (!w && m->flags & WQ__PACED)
+		w = wq__rouse_leader(m);
 	wq__whole_unlock(m);
 	wq__wake(w);
 	wq__wake_many(&wakes);
