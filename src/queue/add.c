@@ -340,8 +340,8 @@ int wq__light_add(struct wq__memory *m, const void *key, size_t len, const wq_ad
                   const wq_key *group)
 {
 	uint32_t hash = wq__hash_of(m, key, len);
-	uint32_t group_hash =
-	    m->rank && m->rank->grouped ? wq__hash_of(m, group->key, group->len) : 0;
+	uint32_t group_hash = group ? wq__hash_of(m, group->key, group->len) : 0;
+	size_t room = m->room;
 	uint32_t id, value = 0;
 	struct wq__entry *e;
 	struct found f;
@@ -351,16 +351,21 @@ int wq__light_add(struct wq__memory *m, const void *key, size_t len, const wq_ad
 	if (!wq__light(m))
 		return wq__rich_add(m, hash, key, len, o, group);
 	f = look_up(m, hash, key, len);
-	if (f.e || f.reminder ||
-	    (m->rank &&
-	     (m->rank->of.aging_ns > 0 || !find_spot(m, group, group_hash, o->priority, &s))) ||
-	    (o->value && !(value = wq__value_new(m, o->value, o->value_len))))
+	if (f.e || f.reminder || (m->rank && !find_spot(m, group, group_hash, o->priority, &s)))
 		return wq__rich_add(m, hash, key, len, o, group);
-	e = wq__new_entry(m, f.at, hash, key, len, m->room, WQ_STATE_QUEUED, &id);
+	if (o->value && o->value_len <= WQ__INLINE_MAX) {
+		value = (uint32_t)WQ__INLINE;
+		room += sizeof(struct wq__value) + o->value_len + 1;
+	} else if (o->value && !(value = wq__value_new(m, o->value, o->value_len))) {
+		return leave(m, WQ_ENOMEM);
+	}
+	e = wq__new_entry(m, f.at, hash, key, len, room, WQ_STATE_QUEUED, &id);
 	if (wq__unlikely(!e)) {
 		wq__value_free(m, &value);
 		return leave(m, WQ_ENOMEM);
 	}
+	if (value == (uint32_t)WQ__INLINE)
+		wq__value_set(wq__value_inline(m, e, len), o->value, o->value_len);
 	e->added_ns = wq__stamp(m);
 	if (m->flags & WQ__VALUED)
 		*wq__carried_by(m, e) = (struct wq__carried){.value = value};

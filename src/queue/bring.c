@@ -14,15 +14,13 @@ uint32_t wq__value_new(struct wq__memory *m, const void *bytes, size_t len)
 
 	if (!v)
 		return 0;
-	v->len = (uint32_t)len;
-	if (len > 0)
-		memcpy(v->bytes, bytes, len);
-	v->bytes[len] = '\0';
+	wq__value_set(v, bytes, len);
 	return id;
 }
 
 /* *merged is one of the two, or a new one. WQ_OK, or why not: nothing has changed. */
-static int merge(struct wq__memory *m, uint32_t old, uint32_t add, uint32_t *merged)
+static int merge(struct wq__memory *m, const struct wq__entry *e, uint32_t old, uint32_t add,
+                 uint32_t *merged)
 {
 	const struct wq__value *a, *b;
 	int64_t len;
@@ -33,8 +31,8 @@ static int merge(struct wq__memory *m, uint32_t old, uint32_t add, uint32_t *mer
 	*merged = old;
 	if (m->merge == wq_merge_first)
 		return WQ_OK;
-	a = wq__value_at(m, old);
-	b = wq__value_at(m, add);
+	a = wq__value_at(m, e, old);
+	b = wq__value_at(m, e, add);
 	len = m->merge(m->merge_ctx, a->bytes, a->len, b->bytes, b->len, m->merge_out);
 	if (len < 0)
 		return len > INT_MIN ? (int)len : WQ_EINVAL;
@@ -63,7 +61,6 @@ int wq__bring_begin(struct wq__memory *m, struct wq__bring *b, const wq_add_opti
 		wq__value_free(m, &b->value);
 		return rc;
 	}
-	/* The group is used until the add has ended. */
 	m->bring = b;
 	return WQ_OK;
 }
@@ -76,7 +73,7 @@ static int prepare_value(struct wq__memory *m, struct wq__bring *b, struct wq__e
 		return WQ_OK;
 
 	uint32_t old = wq__carried_by(m, e)->value;
-	int rc = merge(m, old, b->value, &b->merged);
+	int rc = merge(m, e, old, b->value, &b->merged);
 
 	b->made = rc == WQ_OK && b->merged != old && b->merged != b->value;
 	return rc;
@@ -211,11 +208,11 @@ void wq__bring_popped(struct wq__memory *m, struct wq__entry *reminder, struct w
 
 /* ---- holds ---------------------------------------------------------------- */
 
-static void keep_value(struct wq__memory *m, struct wq__carried *c)
+static void keep_value(struct wq__memory *m, const struct wq__entry *e, struct wq__carried *c)
 {
 	uint32_t merged, held = c->held;
 
-	if (merge(m, held, c->value, &merged) < 0) {
+	if (merge(m, e, held, c->value, &merged) < 0) {
 		/* What came since stays; the hold's goes with it. */
 		m->merge_failed++;
 		return;
@@ -238,7 +235,7 @@ void wq__keep_hold(struct wq__memory *m, struct wq__entry *e)
 			s->priority = WQ__BUG(RETRY_LOSES_RANK) ? 0 : s->held;
 	}
 	if (m->flags & WQ__VALUED && !WQ__BUG(RETRY_LOSES_VALUE))
-		keep_value(m, wq__carried_by(m, e));
+		keep_value(m, e, wq__carried_by(m, e));
 }
 
 void wq__drop_held(struct wq__memory *m, struct wq__entry *e)
@@ -281,8 +278,8 @@ void wq__show_rich(const struct wq__memory *m, struct wq__entry *e, wq_key_info 
 		uint32_t id = copy ? c->value : c->held;
 
 		if (id) {
-			info->value = wq__value_at(m, id)->bytes;
-			info->value_len = wq__value_at(m, id)->len;
+			info->value = wq__value_at(m, e, id)->bytes;
+			info->value_len = wq__value_at(m, e, id)->len;
 		}
 	}
 }

@@ -16,12 +16,18 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 #include <wq/types.h>
 
 #include "base/compiler.h"
 
 struct wq__memory;
 struct wq__entry;
+
+enum {
+	WQ__INLINE = -1,      /* in place of an id: the value stands behind the key's own room */
+	WQ__INLINE_MAX = 256, /* the longest one */
+};
 
 struct wq__value {
 	uint32_t len;
@@ -30,9 +36,17 @@ struct wq__value {
 
 /* Beside each key. */
 struct wq__carried {
-	uint32_t value; /* id: of the copy that is queued, waiting or dirty; 0: none */
+	uint32_t value; /* id, or INLINE: of the copy that is queued, waiting or dirty; 0: none */
 	uint32_t held;  /* of the hold */
 };
+
+static inline void wq__value_set(struct wq__value *v, const void *bytes, size_t len)
+{
+	v->len = (uint32_t)len;
+	if (len > 0)
+		memcpy(v->bytes, bytes, len);
+	v->bytes[len] = '\0';
+}
 
 struct wq__bring {
 	uint32_t value;  /* id; 0: none, or it was taken */

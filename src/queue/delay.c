@@ -588,7 +588,8 @@ static wq__forced int add_with(struct wq__memory *m, const void *key, size_t len
 	now = wq__now(m);
 	l.due_ns = o->limited ? WQ_NEVER : o->at_ns > 0 ? o->at_ns : wq_time_add(now, o->after_ns);
 	/* A queue that is closing moves nothing that came due since, and refuses the add. */
-	while (!(m->flags & WQ__SHUT) && (rich ? wq__next_wake(m) : m->next_due_ns) <= now) {
+	while (m->flags & (WQ__TIMED | (rich ? WQ__PACED : 0u)) && !(m->flags & WQ__SHUT) &&
+	       (rich ? wq__next_wake(m) : m->next_due_ns) <= now) {
 		wq__promote_all(m);
 		/* That may have taken a while. */
 		now = wq__now(m);

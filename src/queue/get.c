@@ -674,11 +674,22 @@ static wq__forced uint32_t pop_ranked(struct wq__memory *m)
 	struct wq__line *line;
 	uint32_t id;
 
-	if (wq__unlikely(r->grouped || r->of.aging_ns > 0 || r->levels.nearly > 0))
+	if (wq__unlikely(r->grouped || r->levels.nearly > 0))
 		return wq__rank_pop(m);
 	line = (struct wq__line *)wq__levels_top(&r->levels);
 	id = line->head;
-	wq__line_shift(&r->of, &r->levels, line, wq__link_at(&r->of, id));
+
+	const struct wq__entry *e = wq__entry_at(m, id);
+
+	/* Ask for the memory of those that come next, as scout_on() does. */
+	if (e->u.line.next) {
+		const struct wq__entry *next = wq__entry_at(m, e->u.line.next);
+
+		if (next->u.line.next)
+			wq__prefetch_to_write(wq__entry_at(m, next->u.line.next));
+		wq__table_prefetch(&m->table, next->hash);
+	}
+	wq__line_shift(&r->of, &r->levels, line, &e->u.line);
 	line->keys--;
 	m->nready--;
 	return id;
@@ -724,7 +735,7 @@ static wq__forced bool done_light(struct wq__memory *m, const wq_item *item)
 	struct wq__entry *e;
 	wq__place at;
 
-	return m->standing_at == 0 && done_simple(m, item, &e, &at, WQ__LIGHT) == DONE;
+	return done_simple(m, item, &e, &at, WQ__LIGHT) == DONE;
 }
 
 int wq__light_done(void *state, const wq_item *item)

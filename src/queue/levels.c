@@ -238,15 +238,16 @@ static void link_between(const struct wq__levels_of *of, struct wq__line *line, 
 static void unlink(const struct wq__levels_of *of, struct wq__line *line, uint32_t id)
 {
 	const struct wq__link *e = wq__link_at(of, id);
+	uint32_t prev = line->head == id ? 0 : e->prev;
 
-	if (e->prev)
-		wq__link_at(of, e->prev)->next = e->next;
+	if (prev)
+		wq__link_at(of, prev)->next = e->next;
 	else
 		line->head = e->next;
 	if (e->next)
-		wq__link_at(of, e->next)->prev = e->prev;
+		wq__link_at(of, e->next)->prev = prev;
 	else
-		line->tail = e->prev;
+		line->tail = prev;
 	line->n--;
 }
 
@@ -279,19 +280,24 @@ static bool push_early(const struct wq__levels_of *of, struct wq__levels *l, int
 	return true;
 }
 
+static uint32_t before(const struct wq__levels_of *of, const struct wq__line *line, uint32_t id)
+{
+	return line->head == id ? 0 : wq__link_at(of, id)->prev;
+}
+
 /* Before the tail. True: it is early, and not in the line. */
 static wq__cold bool push_between(const struct wq__levels_of *of, struct wq__levels *l,
                                   struct wq__line *line, uint32_t id)
 {
 	int64_t place = place_of(of, id);
-	uint32_t next = line->tail, prev = wq__link_at(of, next)->prev;
+	uint32_t next = line->tail, prev = before(of, line, next);
 
 	for (int steps = 1; prev && place_of(of, prev) > place; steps++) {
 		/* Without memory all the way. */
 		if (steps == WQ__NEAR && push_early(of, l, line->level, id))
 			return true;
 		next = prev;
-		prev = wq__link_at(of, next)->prev;
+		prev = before(of, line, next);
 	}
 	link_between(of, line, prev, id, next);
 	return false;
@@ -370,6 +376,8 @@ static const struct wq__line *first_aged(const struct wq__levels_of *of, const s
 
 		if (line->n == 0)
 			continue;
+		if (!wq__levels_ages(of, line->level))
+			return line;
 		/* Equal times: the lower one, which is older. */
 		time = arrival(of, line->level, place_of(of, line->head));
 		if (!best || time <= best_time) {

@@ -38,7 +38,7 @@ enum {
 };
 
 struct wq__link {
-	uint32_t next, prev; /* ids; 0: none. Early: its handle in the heap */
+	uint32_t next, prev; /* ids; 0: none; the first one's prev is anything. Early: a handle */
 	int64_t place;       /* times 2; + 1: early */
 };
 
@@ -191,9 +191,7 @@ static inline void wq__line_shift(const struct wq__levels_of *of, struct wq__lev
                                   struct wq__line *line, const struct wq__link *e)
 {
 	line->head = e->next;
-	if (e->next)
-		wq__link_at(of, e->next)->prev = 0;
-	else
+	if (!e->next)
 		line->tail = 0;
 	line->n--;
 	if (wq__unlikely(l->wide != NULL) && (!e->next || of->aging_ns > 0))

@@ -111,6 +111,7 @@ enum wq__flags {
 	WQ__VALUED = 1 << 21, /* keys may have values */
 	WQ__RICH = 1 << 22,   /* one of these two */
 	WQ__PACED = 1 << 23,  /* some group sleeps until it has a token */
+	WQ__HEAVY = 1 << 24,  /* riches, and other room behind the keys, or a bound, or aging */
 
 	/* A queue with riches and nothing else that is special: see wq__light(). */
 	WQ__LIGHT = WQ__EXACT | WQ__RANKED | WQ__VALUED | WQ__RICH | WQ__EXTRA,
@@ -526,14 +527,23 @@ static inline struct wq__carried *wq__carried_by(const struct wq__memory *m, str
 	                                      m->carried_at);
 }
 
-static inline struct wq__value *wq__value_at(const struct wq__memory *m, uint32_t id)
+static inline struct wq__value *wq__value_inline(const struct wq__memory *m,
+                                                 const struct wq__entry *e, size_t len)
 {
-	return wq__slab_at(&m->slab, id);
+	return (struct wq__value *)(void *)((char *)e + wq__entry_room_offset(len) + m->room);
+}
+
+/* The value of that id, which the key e has. */
+static inline struct wq__value *wq__value_at(const struct wq__memory *m, const struct wq__entry *e,
+                                             uint32_t id)
+{
+	return id == (uint32_t)WQ__INLINE ? wq__value_inline(m, e, wq__entry_len(e))
+	                                  : wq__slab_at(&m->slab, id);
 }
 
 static inline void wq__value_free(struct wq__memory *m, uint32_t *id)
 {
-	if (*id)
+	if (*id && *id != (uint32_t)WQ__INLINE)
 		wq__slab_free(&m->slab, *id);
 	*id = 0;
 }
@@ -553,8 +563,10 @@ static inline void wq__hold_rich(struct wq__memory *m, struct wq__entry *e, wq_i
 		c->held = c->value;
 		c->value = 0;
 		if (c->held) {
-			item->value = wq__value_at(m, c->held)->bytes;
-			item->value_len = wq__value_at(m, c->held)->len;
+			const struct wq__value *v = wq__value_at(m, e, c->held);
+
+			item->value = v->bytes;
+			item->value_len = v->len;
 		}
 	}
 }
@@ -565,8 +577,7 @@ static inline void wq__hold_rich(struct wq__memory *m, struct wq__entry *e, wq_i
  */
 static inline bool wq__light(const struct wq__memory *m)
 {
-	return wq__likely((m->flags & ~(uint32_t)WQ__LIGHT) == 0 && m->standing_at == 0 &&
-	                  m->max_keys == 0);
+	return wq__likely((m->flags & ~(uint32_t)WQ__LIGHT) == 0);
 }
 
 /* Keys with a time up to this one are due. */

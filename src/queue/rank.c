@@ -205,58 +205,39 @@ static void regroup(struct wq__memory *m, struct wq__keygroup *g, uint32_t id, b
 
 /* ---- groups without keys --------------------------------------------------- */
 
-static void leave_idle(struct wq__memory *m, struct wq__keygroup *g)
+/*
+ * A group that loses its last key is listed, and stays in the list when it has keys again. Of more
+ * than a thousand the first leaves the list, and is gone if it has no keys.
+ */
+static void list_idle(struct wq__memory *m, struct wq__keygroup *g, uint32_t id)
 {
 	struct wq__rank *r = m->rank;
 
-	g->idle = false;
-	r->nidle--;
-	if (g->link.prev)
-		group_at(m, g->link.prev)->link.next = g->link.next;
+	g->listed = true;
+	g->next_listed = 0;
+	if (r->listed_tail)
+		group_at(m, r->listed_tail)->next_listed = id;
 	else
-		r->idle_head = g->link.next;
-	if (g->link.next)
-		group_at(m, g->link.next)->link.prev = g->link.prev;
-	else
-		r->idle_tail = g->link.prev;
-}
-
-static void enter_idle(struct wq__memory *m, struct wq__keygroup *g, uint32_t id)
-{
-	struct wq__rank *r = m->rank;
-
-	/* Many levels take too much memory to be kept for no key. */
-	if (g->levels.wide) {
-		free_group(m, g, id);
+		r->listed_head = id;
+	r->listed_tail = id;
+	if (++r->nlisted <= IDLE_MAX)
 		return;
-	}
-	if (r->nidle == IDLE_MAX) {
-		uint32_t oldest = r->idle_head;
 
-		leave_idle(m, group_at(m, oldest));
-		free_group(m, group_at(m, oldest), oldest);
-	}
-	g->idle = true;
-	g->link.next = 0;
-	g->link.prev = r->idle_tail;
-	if (r->idle_tail)
-		group_at(m, r->idle_tail)->link.next = id;
-	else
-		r->idle_head = id;
-	r->idle_tail = id;
-	r->nidle++;
+	uint32_t oldest = r->listed_head;
+	struct wq__keygroup *o = group_at(m, oldest);
+
+	r->listed_head = o->next_listed;
+	r->nlisted--;
+	o->listed = false;
+	/* One whose bucket is not full sleeps until it is. */
+	if (o->refs == 0 && (o->token_ns == 0 || wq__now(m) >= o->full_ns))
+		free_group(m, o, oldest);
 }
 
 void wq__group_use(struct wq__memory *m, uint32_t group)
 {
-	struct wq__keygroup *g;
-
-	if (!group)
-		return;
-	g = group_at(m, group);
-	if (g->idle)
-		leave_idle(m, g);
-	m->rank->ngroups += g->refs++ == 0;
+	if (group && group_at(m, group)->refs++ == 0)
+		m->rank->ngroups++;
 }
 
 void wq__group_drop(struct wq__memory *m, uint32_t group)
@@ -272,8 +253,8 @@ void wq__group_drop(struct wq__memory *m, uint32_t group)
 	/* A bucket that is not full is not forgotten. */
 	if (g->token_ns > 0 && wq__now(m) < g->full_ns)
 		sleep_until(m, g, g->full_ns);
-	else
-		enter_idle(m, g, group);
+	else if (!g->listed)
+		list_idle(m, g, group);
 }
 
 void wq__group_done(struct wq__memory *m, uint32_t group)
@@ -395,11 +376,24 @@ uint32_t wq__rank_find(const struct wq__memory *m, uint32_t hash, const wq_key *
 void wq__group_push(struct wq__memory *m, struct wq__keygroup *g, uint32_t group,
                     struct wq__line *line, uint32_t id, struct wq__link *e)
 {
-	wq__group_use(m, group);
+	struct wq__rank *r = m->rank;
+
+	r->ngroups += g->refs++ == 0;
+	wq__line_append(&r->of, &g->levels, line, id, e, ++r->places);
 	g->queued++;
-	m->nblocked++;
-	wq__line_append(&m->rank->of, &g->levels, line, id, e, next_place(m, line->level));
-	regroup(m, g, group, false);
+	if (g->queued > 1 || g->token_ns > 0 || (g->limit > 0 && g->running >= g->limit)) {
+		m->nblocked++;
+		regroup(m, g, group, false);
+		return;
+	}
+	/* Its only key, which may start. */
+	m->nready++;
+	g->ready = 1;
+	g->in_line = true;
+	g->turns = 0;
+	g->level = line->level;
+	wq__line_append(&r->of, &r->levels, wq__levels_line(&r->levels, line->level), group,
+	                &g->link, ++r->places);
 }
 
 bool wq__rank_reserve(struct wq__memory *m, struct wq__entry *e, uint32_t group, int priority)
@@ -485,19 +479,56 @@ void wq__rank_raise(struct wq__memory *m, struct wq__entry *e, uint32_t id, int 
 	m->rank->keep = false;
 }
 
-/* The first key of the group leaves the line: it is held from now on. */
-static uint32_t start_one(struct wq__memory *m, uint32_t group)
+/* Who goes first, and the line that it may stand in. */
+static inline uint32_t first_of(const struct wq__rank *r, struct wq__levels *l,
+                                struct wq__line **line)
+{
+	int level;
+	uint32_t id;
+
+	if (wq__likely(r->of.aging_ns == 0 && l->nearly == 0)) {
+		*line = (struct wq__line *)wq__levels_top(l);
+		return (*line)->head;
+	}
+	id = wq__levels_first(&r->of, l, &level);
+	*line = wq__levels_line(l, level);
+	return id;
+}
+
+static inline void leave_line(const struct wq__rank *r, struct wq__levels *l, struct wq__line *line,
+                              uint32_t id)
+{
+	if (wq__likely(line->head == id))
+		wq__line_shift(&r->of, l, line, wq__link_at(&r->of, id));
+	else
+		wq__levels_remove(&r->of, l, line->level, id);
+}
+
+/* The first key of the group, which stands first in `others`, is held from now on. */
+static uint32_t start_one(struct wq__memory *m, uint32_t group, struct wq__line *others)
 {
 	struct wq__rank *r = m->rank;
 	struct wq__keygroup *g = group_at(m, group);
 	bool turn_over = ++g->turns >= g->weight;
-	int level;
-	uint32_t id = wq__levels_first(&r->of, &g->levels, &level);
+	struct wq__line *line;
+	uint32_t id = first_of(r, &g->levels, &line);
 
-	wq__levels_count(&r->levels, level, -1);
-	wq__levels_remove(&r->of, &g->levels, level, id);
+	if (wq__likely(line->level == others->level))
+		others->keys--;
+	else
+		wq__levels_count(&r->levels, line->level, -1);
+	leave_line(r, &g->levels, line, id);
 	g->queued--;
 	g->running++;
+	if (g->queued == 0 && g->token_ns == 0) {
+		m->nready -= g->ready;
+		g->ready = 0;
+		g->in_line = false;
+		leave_line(r, &r->levels, others, group);
+		if (r->of.aging_ns > 0)
+			g->turned_ns = wq__now(m);
+		return id;
+	}
 	m->nblocked--;
 	if (g->token_ns > 0) {
 		int64_t now = wq__now(m);
@@ -514,14 +545,14 @@ static uint32_t start_one(struct wq__memory *m, uint32_t group)
 uint32_t wq__rank_pop(struct wq__memory *m)
 {
 	struct wq__rank *r = m->rank;
-	int level;
-	uint32_t id = wq__levels_first(&r->of, &r->levels, &level);
+	struct wq__line *line;
+	uint32_t id = first_of(r, &r->levels, &line);
 
 	if (r->grouped)
-		return start_one(m, id);
+		return start_one(m, id, line);
 	m->nready--;
-	wq__levels_count(&r->levels, level, -1);
-	wq__levels_remove(&r->of, &r->levels, level, id);
+	line->keys--;
+	leave_line(r, &r->levels, line, id);
 	return id;
 }
 
@@ -565,7 +596,8 @@ void wq__rank_wake(struct wq__memory *m, int64_t before)
 
 		if (g->refs == 0) {
 			sleep_until(m, g, WQ_NEVER);
-			enter_idle(m, g, id);
+			if (!g->listed)
+				list_idle(m, g, id);
 			continue;
 		}
 		pace(m, g, now);

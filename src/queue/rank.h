@@ -47,10 +47,11 @@ struct wq__keygroup {
 	uint32_t queued, running; /* keys */
 	uint32_t ready;           /* of those queued, counted in nready */
 	uint32_t limit, weight;
-	uint32_t turns;     /* keys started in this turn */
-	int32_t level;      /* in line: of this line */
-	bool in_line;       /* with other groups */
-	bool idle;          /* in the list of idle groups, by its link */
+	uint32_t turns; /* keys started in this turn */
+	int32_t level;  /* in line: of this line */
+	bool in_line;   /* with other groups */
+	bool listed;    /* in the list of groups that had no key */
+	uint32_t next_listed;
 	bool asleep;        /* has no token */
 	int64_t turned_ns;  /* with aging: its last turn */
 	int64_t token_ns;   /* from one token to the next; 0: no rate */
@@ -66,10 +67,10 @@ struct wq__rank {
 	struct wq__levels_of of;
 	struct wq__levels levels;
 	bool grouped;
-	uint32_t ngroups;              /* that have keys */
-	uint32_t nidle;                /* groups without keys, which are kept for a while */
-	uint32_t idle_head, idle_tail; /* the longest idle first */
-	wq__table groups;              /* by name */
+	uint32_t ngroups; /* with keys; others may only have a bucket that is not full */
+	uint32_t nlisted; /* see list_idle() */
+	uint32_t listed_head, listed_tail;
+	wq__table groups;  /* by name */
 	wq_heap *sleepers; /* groups by the time at which they wake, or can be forgotten */
 	int64_t wake_ns;   /* the first of those; WQ_NEVER: none */
 	int64_t places;    /* the last place that was given, without aging */
@@ -95,7 +96,8 @@ void wq__rank_close(struct wq__memory *m);
 
 /*
  * A key may be queued with that priority from now on: there is memory for it. Finds its group, or
- * makes it, and uses it; *group is its id, or 0. WQ_OK or WQ_ENOMEM.
+ * makes it; *group is its id, or 0. It is used from now on, whoever called this drops it. WQ_OK
+ * or WQ_ENOMEM.
  */
 int wq__rank_prepare(struct wq__memory *m, const wq_key *name, int priority, uint32_t *group);
 
@@ -112,7 +114,7 @@ void wq__group_push(struct wq__memory *m, struct wq__keygroup *g, uint32_t group
 /* The hold of a key ends, and its entry goes. */
 void wq__group_done(struct wq__memory *m, uint32_t group);
 
-/* One entry more, or less, of that group. */
+/* One entry or add more, or less, of that group. Without any it is listed, once its bucket is full. */
 void wq__group_use(struct wq__memory *m, uint32_t group);
 void wq__group_drop(struct wq__memory *m, uint32_t group);
 

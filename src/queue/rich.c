@@ -10,16 +10,13 @@ bool wq__asks_rich(const wq_options *o)
 	return o->priorities || o->group || o->values;
 }
 
-/* The group of a key. Outside the lock: it is the user's function. */
-static int group_of(const struct wq__memory *m, const void *key, size_t len, wq_key *group)
+/* The group of a key, in a queue with groups. Outside the lock: it is the user's function. */
+static int group_of(const struct wq__rank *r, const void *key, size_t len, wq_key *group)
 {
-	const struct wq__rank *r = m->rank;
 	uintptr_t from = (uintptr_t)key, at;
 	int rc;
 
 	*group = (wq_key){0};
-	if (!r || !r->grouped)
-		return WQ_OK;
 	rc = r->group(r->group_ctx, key, len, group);
 	if (rc < 0)
 		return rc;
@@ -62,18 +59,24 @@ int wq__rich_add(struct wq__memory *m, uint32_t hash, const void *key, size_t le
 	return rc;
 }
 
+static int add_grouped(struct wq__memory *m, const void *key, size_t len, const wq_add_options *o,
+                       const wq_key *group)
+{
+	return o->limited || o->after_ns != 0 || o->at_ns > 0
+	           ? wq__rich_add_later(m, key, len, o, group)
+	           : wq__light_add(m, key, len, o, group);
+}
+
 static int rich_add_with(void *state, const void *key, size_t len, const wq_add_options *o)
 {
 	struct wq__memory *m = state;
 	wq_key group;
-	int rc = group_of(m, key, len, &group);
+	int rc;
 
-	if (wq__unlikely(rc < 0))
-		return rc;
-	if (o->limited || o->after_ns != 0 || o->at_ns > 0)
-		return wq__rich_add_later(m, key, len, o, &group);
-
-	return wq__light_add(m, key, len, o, &group);
+	if (!m->rank || !m->rank->grouped)
+		return add_grouped(m, key, len, o, NULL);
+	rc = group_of(m->rank, key, len, &group);
+	return wq__likely(rc >= 0) ? add_grouped(m, key, len, o, &group) : rc;
 }
 
 static int rich_add(void *state, const void *key, size_t len)
