@@ -95,9 +95,9 @@ void keys_are(wq_queue *q, const char *keys)
 	get_keys(q, &it, keys, true);
 }
 
-size_t hold_keys(wq_queue *q, wq_item *items, const char *keys)
+int64_t hold_keys(wq_queue *q, wq_item *items, const char *keys)
 {
-	return get_keys(q, items, keys, false);
+	return (int64_t)get_keys(q, items, keys, false);
 }
 
 void nothing_is_ready(wq_queue *q)

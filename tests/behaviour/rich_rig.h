@@ -30,7 +30,7 @@ void value_out_is(wq_queue *q, const char *key, const char *value);
 /* The keys that can be got are these, separated by blanks; each is got and done. */
 void keys_are(wq_queue *q, const char *keys);
 /* The same, and they stay held. */
-size_t hold_keys(wq_queue *q, wq_item *items, const char *keys);
+int64_t hold_keys(wq_queue *q, wq_item *items, const char *keys);
 void nothing_is_ready(wq_queue *q);
 
 /* What a walk shows of the key. */
