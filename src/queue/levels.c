@@ -141,13 +141,9 @@ static int64_t place_of(const struct wq__levels_of *of, uint32_t id)
  */
 static int64_t arrival(const struct wq__levels_of *of, int level, int64_t place)
 {
-	int64_t time;
-
 	if (!wq__levels_ages(of, level))
 		return INT64_MIN + ((int64_t)(WQ_PRIORITY_MAX - level) << PLACE_BITS) + place;
-	if (__builtin_sub_overflow(place, level * of->aging_ns, &time))
-		return INT64_MAX - 1; /* the clock is at the end of all times */
-	return time;
+	return place - level * of->aging_ns;
 }
 
 /* The line's first has changed, or is no more. */

@@ -136,6 +136,12 @@ static void pace(struct wq__memory *m, struct wq__keygroup *g, int64_t now)
 	sleep_until(m, g, g->asleep ? start : WQ_NEVER);
 }
 
+/* As a place: one bit is not the time's. Times from the year 146 of the clock on are equal. */
+static int64_t time_as_place(int64_t time)
+{
+	return time < INT64_MAX / 2 ? time : INT64_MAX / 2;
+}
+
 /*
  * Places grow. On a level that ages they are times, and then the order inside equal ones is that
  * of pushes.
@@ -146,7 +152,7 @@ static int64_t next_place(struct wq__memory *m, int level)
 
 	if (wq__likely(!wq__levels_ages(&r->of, level)))
 		return ++r->places;
-	return r->due_ns >= 0 ? r->due_ns : wq__now(m);
+	return time_as_place(r->due_ns >= 0 ? r->due_ns : wq__now(m));
 }
 
 /* Of a group, whose first key is of that level. */
@@ -457,14 +463,16 @@ void wq__rank_remove(struct wq__memory *m, struct wq__entry *e, uint32_t id)
  * It may have risen so high by itself that its place on the new level is before the tail, as if
  * it had come there by aging: nobody who was behind it goes before it.
  */
-static bool aged_place(const struct wq__memory *m, struct wq__entry *e, int priority)
+static bool aged_place(struct wq__memory *m, struct wq__entry *e, int priority)
 {
 	const struct wq__levels_of *of = &m->rank->of;
 	int64_t higher = priority - wq__standing_of(m, e)->priority;
 	int64_t since = e->u.line.place >> 1;
 
-	if (!wq__levels_ages(of, priority) ||
-	    __builtin_add_overflow(since, higher * of->aging_ns, &since) || since >= wq__now(m))
+	if (!wq__levels_ages(of, priority))
+		return false;
+	since += higher * of->aging_ns;
+	if (since >= next_place(m, priority))
 		return false;
 	e->u.line.place = 2 * since;
 	return true;
@@ -537,7 +545,7 @@ static uint32_t start_one(struct wq__memory *m, uint32_t group, struct wq__line 
 		pace(m, g, now);
 	}
 	if (r->of.aging_ns > 0 && turn_over)
-		g->turned_ns = wq__now(m);
+		g->turned_ns = time_as_place(wq__now(m));
 	regroup(m, g, group, turn_over && !WQ__BUG(GROUP_NO_TURNS));
 	return id;
 }
