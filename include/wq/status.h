@@ -40,7 +40,7 @@ typedef int64_t wq_number;
 	X(WQ_ENOMEM, -2, "out of memory")                                                          \
 	X(WQ_ESHUTDOWN, -3, "shut down or stopped")                                                \
 	X(WQ_EFULL, -4, "the queue is full: it has max_keys keys")                                 \
-	X(WQ_ETOOLONG, -5, "the key is longer than WQ_KEY_MAX")                                    \
+	X(WQ_ETOOLONG, -5, "the key or its value is too long")                                     \
 	X(WQ_ETIMEDOUT, -6, "the deadline passed")                                                 \
 	X(WQ_EAGAIN, -7, "nothing is ready now")                                                   \
 	X(WQ_EINTERRUPTED, -8, "interrupted by wq_interrupt or released by wq_shutdown")           \
