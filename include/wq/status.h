@@ -95,8 +95,9 @@ WQ_API const char *wq_status_name(int status);
  * For a status with one cause they may leave it unchanged: WQ_ETOOLONG, WQ_EFULL, WQ_ESTALE,
  * WQ_EOTHERQUEUE, WQ_ENOTFOUND, WQ_ETIMEDOUT, WQ_EINTERRUPTED, WQ_EFORKED, and in calls on a queue
  * WQ_ESHUTDOWN and WQ_ENOMEM. The other calls on keys and items (wq_add(), wq_get(), wq_done() and
- * the like) never set it: their status says it all. Calls that succeed leave it unchanged, so read
- * it right after a failure.
+ * the like) do not set it, except adds for a group that is not a part of its key: their status says
+ * it all. The functions wq_options.group and merge may give their reason by wq_fail(). Calls that
+ * succeed leave it unchanged, so read it right after a failure.
  *
  * Ownership: the text belongs to the thread. It is valid until the thread's next call that fails,
  * or its end.
