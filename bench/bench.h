@@ -9,6 +9,7 @@
  *   slices.c      how work of one thread is timed
  *   keys.c        the keys, the orders in which they are used, and their times
  *   single.c      rows of one thread: cycles and duplicates
+ *   rich.c        rows of one thread: priorities, groups, values
  *   bulk.c        rows of one thread: 1M keys in, 1M keys out
  *   sweep.c       rows of one thread: the worst cycle, of all numbers of keys and of all lengths
  *   flow.[ch]     producers and consumers: their threads and their time
@@ -115,7 +116,7 @@ struct bench_groups {
 
 extern const struct bench_groups bench_single, bench_bulk, bench_threads, bench_wake, bench_memory,
     bench_wheel, bench_delay, bench_burst, bench_late, bench_parts, bench_limit, bench_workers,
-    bench_scrape, bench_sweep, bench_resident;
+    bench_scrape, bench_sweep, bench_resident, bench_rich;
 
 /* What runs in a child of its own, of memory.c. Return an exit status. */
 int bench_memory_child(void);

@@ -191,6 +191,65 @@ static void cycle_metrics(const char *name)
 	bench_queue_free(q, 0);
 }
 
+/* ---- priorities, groups, values --------------------------------------------- */
+
+static bool rich_cycle(wq_queue *q, size_t n, uint32_t levels, const char *value)
+{
+	wq_item item;
+	int bad = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		wq_add_options o = {.priority = (int32_t)(i % levels),
+		                    .value = value,
+		                    .value_len = value ? 64 : 0};
+
+		bad |= wq_add_with(q, key(i % FEW), KEY_LEN, &o) != WQ_QUEUED;
+		bad |= wq_get(q, &item) != WQ_OK;
+		bad |= wq_done(q, &item) != WQ_OK;
+	}
+	return !bad;
+}
+
+static void count_rich(const char *name, wq_options o, uint32_t levels, const char *value)
+{
+	wq_queue *q = NULL;
+	bool ok;
+
+	o.seed = 1;
+	bench_check(wq_new(&q, &o) == WQ_OK, name);
+	ok = rich_cycle(q, FEW, levels, value);
+	begin();
+	ok &= rich_cycle(q, N, levels, value);
+	end(name, N, ok);
+	bench_queue_free(q, 0);
+}
+
+static void cycle_priority(const char *name)
+{
+	count_rich(name, (wq_options){.priorities = 1}, 3, NULL);
+}
+
+static void cycle_levels(const char *name)
+{
+	count_rich(name, (wq_options){.priorities = 1}, 1000, NULL);
+}
+
+static void cycle_groups(const char *name)
+{
+	static wq_separator namespace = {.byte = '/', .n = 1};
+
+	count_rich(
+	    name, (wq_options){.group = wq_group_before, .group_ctx = &namespace, .group_limit = 2},
+	    1, NULL);
+}
+
+static void cycle_values(const char *name)
+{
+	static const char value[64];
+
+	count_rich(name, (wq_options){.values = 1}, 1, value);
+}
+
 /* A key that is added while it is held. */
 static void cycle_marked(const char *name)
 {
@@ -606,6 +665,10 @@ static const struct path {
     {"cycle_waiting", cycle_waiting},
     {"cycle_metrics", cycle_metrics},
     {"cycle_marked", cycle_marked},
+    {"cycle_priority", cycle_priority},
+    {"cycle_levels", cycle_levels},
+    {"cycle_groups", cycle_groups},
+    {"cycle_values", cycle_values},
     {"dup_hot", dup_hot},
     {"bulk_add", bulk_add},
     {"bulk_get_done", bulk_get_done},

@@ -199,11 +199,7 @@ static void key_due(struct wq__memory *m, struct wq__entry *e, uint32_t id, int6
 		wq__entry_set_state(e, state | WQ_STATE_DIRTY);
 		m->ndirty++;
 	} else {
-		if (m->rank)
-			m->rank->due_ns = due_ns;
 		wq__ready_push(m, e, id, WQ_TAIL);
-		if (m->rank)
-			m->rank->due_ns = -1;
 	}
 }
 
@@ -246,6 +242,8 @@ static void come_due(struct wq__memory *m, wq__ref ref, int64_t now)
 	count_off(m, e);
 	if (m->flags & WQ__METERED)
 		wq__meter_due(m, e, now - due);
+	if (wq__unlikely(m->flags & WQ__RANKED))
+		m->rank->due_ns = due;
 	if (e->bits & WQ__REMINDER)
 		reminder_due(m, e, ref.what, due);
 	else
@@ -291,6 +289,8 @@ void wq__promote(struct wq__memory *m, int64_t until)
 				wq__tw_buried(&m->tw);
 		}
 	}
+	if (wq__unlikely(m->flags & WQ__RANKED))
+		m->rank->due_ns = -1;
 	m->due_left = pop == WQ__TW_AGAIN;
 	look_ahead(m);
 }
@@ -298,7 +298,7 @@ void wq__promote(struct wq__memory *m, int64_t until)
 /* Groups whose time has come may start a key, whatever has come due. */
 void wq__wake_groups(struct wq__memory *m)
 {
-	while (wq__rank_wake(m))
+	while (m->flags & WQ__PACED && wq__rank_wake(m))
 		wq__breathe(m);
 }
 
@@ -322,8 +322,7 @@ bool wq__ready(struct wq__memory *m)
 {
 	if (m->nready == 0 && m->flags & (WQ__ORDERED | WQ__RANKED))
 		wq__promote_all(m);
-	if (wq__unlikely(m->flags & WQ__PACED))
-		wq__wake_groups(m);
+	wq__wake_groups(m);
 	while (m->nready == 0 && wq__tick(m) >= 0 && m->nready == 0 && m->due_left)
 		wq__breathe(m);
 	return m->nready > 0;
@@ -499,16 +498,25 @@ static int add_later_known(struct wq__memory *m, struct wq__entry *e, uint64_t s
 	return wait_first(m, e, slot, l) ? WQ_DELAYED : WQ_ENOMEM;
 }
 
+static wq__cold int add_later_rich(struct wq__memory *m, struct wq__entry *e, uint64_t slot,
+                                   const struct wq__later *l)
+{
+	int rc = wq__bring_prepare(m, e);
+
+	if (rc == WQ_OK)
+		rc = add_later_known(m, e, slot, l);
+	if (rc >= 0)
+		wq__bring_apply(m, e, (uint32_t)slot);
+	return rc;
+}
+
 /* The copy that the policy is about is there. */
 int wq__add_later_known(struct wq__memory *m, struct wq__entry *e, uint64_t slot,
                         const struct wq__later *l)
 {
-	int rc = wq__unlikely(m->bring != NULL) ? wq__bring_prepare(m, e) : WQ_OK;
+	int rc = wq__unlikely(m->bring != NULL) ? add_later_rich(m, e, slot, l)
+	                                        : add_later_known(m, e, slot, l);
 
-	if (rc == WQ_OK)
-		rc = add_later_known(m, e, slot, l);
-	if (wq__unlikely(m->bring != NULL) && rc >= 0)
-		wq__bring_apply(m, e, (uint32_t)slot);
 	if (l->retry && e->bits & WQ_STATE_WAITING)
 		mark_retrying(m, e);
 	return rc;
@@ -530,8 +538,8 @@ static int add_later(struct wq__memory *m, uint32_t hash, const void *key, size_
 }
 
 /* As long from now as the limiter says: one look-up, if the key is there. */
-static int add_limited(struct wq__memory *m, uint32_t hash, const void *key, size_t len,
-                       enum wq_policy policy, int64_t now)
+static wq__forced int add_limited(struct wq__memory *m, uint32_t hash, const void *key, size_t len,
+                                  enum wq_policy policy, int64_t now)
 {
 	struct wq__ask ask;
 	uint32_t id;
@@ -557,9 +565,9 @@ static int add_limited(struct wq__memory *m, uint32_t hash, const void *key, siz
 	return rc;
 }
 
-/* group: that of the key, in a queue with groups. */
-int wq__add_with(struct wq__memory *m, const void *key, size_t len, const wq_add_options *o,
-                 const wq_key *group)
+/* rich: the queue has priorities, groups or values; group: the key's, if it has groups. */
+static wq__forced int add_with(struct wq__memory *m, const void *key, size_t len,
+                               const wq_add_options *o, bool rich, const wq_key *group)
 {
 	struct wq__wakes wakes;
 	struct wq__bring bring;
@@ -580,7 +588,7 @@ int wq__add_with(struct wq__memory *m, const void *key, size_t len, const wq_add
 	}
 	l.now_ns = now;
 	rc = m->flags & WQ__SHUT ? WQ_ESHUTDOWN : WQ_OK;
-	if (rc == WQ_OK && wq__unlikely(m->flags & WQ__RICH))
+	if (rich && rc == WQ_OK)
 		rc = wq__bring_begin(m, &bring, o, group);
 	if (rc < 0) {
 		wq__metered(m, rc);
@@ -593,11 +601,11 @@ int wq__add_with(struct wq__memory *m, const void *key, size_t len, const wq_add
 		rc = wq__add_at(m, hash, key, len, now);
 	else
 		rc = add_later(m, hash, key, len, &l);
-	if (wq__unlikely(m->flags & WQ__RICH))
+	if (rich)
 		wq__bring_end(m, &bring);
 	if (m->flags & WQ__METERED) {
 		wq__meter_added(m, rc);
-		if (rc >= 0 && (o->limited || o->after_ns != 0 || o->at_ns > 0))
+		if (rc >= 0)
 			wq__meter_retried(m);
 	}
 	wq__pick_many(m, &wakes);
@@ -610,7 +618,13 @@ int wq__add_with(struct wq__memory *m, const void *key, size_t len, const wq_add
 
 int wq__mem_add_with(void *state, const void *key, size_t len, const wq_add_options *o)
 {
-	return wq__add_with(state, key, len, o, NULL);
+	return add_with(state, key, len, o, false, NULL);
+}
+
+int wq__rich_add_later(struct wq__memory *m, const void *key, size_t len, const wq_add_options *o,
+                       const wq_key *group)
+{
+	return add_with(m, key, len, o, true, group);
 }
 
 /*

@@ -73,17 +73,17 @@ static wq__forced uint32_t pop_fifo(struct wq__memory *m)
 {
 	uint32_t id = m->head;
 
-	m->nready--;
 	m->head = wq__entry_at(m, id)->u.line.next;
 	if (m->head == 0) {
 		m->tail = m->scout = m->scout_ahead = 0;
-		return id;
+	} else {
+		if (m->scout_ahead == 0)
+			m->scout = m->head;
+		else
+			m->scout_ahead--;
+		scout_on(m);
 	}
-	if (m->scout_ahead == 0)
-		m->scout = m->head;
-	else
-		m->scout_ahead--;
-	scout_on(m);
+	m->nready--;
 	return id;
 }
 
@@ -143,6 +143,15 @@ static wq__cold void free_copy(const struct wq__memory *m, struct wq__entry *e)
 	free(*copy_of(m, e));
 }
 
+/* What the hold had beside the key. */
+static wq__cold void free_held(struct wq__memory *m, struct wq__entry *e)
+{
+	if (m->flags & WQ__COPIES)
+		free_copy(m, e);
+	if (m->flags & WQ__RICH)
+		wq__drop_held(m, e);
+}
+
 /* It is held, in a queue that counts or asks. */
 static wq__apart void started(struct wq__memory *m, struct wq__entry *e, wq_item *item)
 {
@@ -168,15 +177,7 @@ static wq__forced void hold(struct wq__memory *m, struct wq__entry *e, uint32_t 
 	wq__entry_set_bits(e, WQ_STATE_RUNNING | (bits & (WQ__BESIDE | WQ__LEN_HIGH)));
 	e->u.hold.token = token;
 	e->u.hold.since_ns = added_ns;
-	*item = (wq_item){
-	    .key = e->key,
-	    .len = (bits & WQ__LEN_HIGH) << 9 | e->len_low,
-	    .token = token,
-	    .added_ns = added_ns,
-	    .attempts = wq__entry_failures(e) + 1,
-	    .owner = m,
-	    .slot = (uint64_t)e->hash << 32 | id,
-	};
+	wq__item_fill(m, e, id, bits, token, added_ns, item);
 }
 
 /*
@@ -258,10 +259,8 @@ static wq__cold struct wq__entry *catch_up(struct wq__memory *m, const wq_item *
 /* The hold ends, and the key comes back, or something is remembered of it. */
 static wq__apart int end_hold_kept(struct wq__memory *m, const wq_item *item, struct wq__entry *e)
 {
-	if (m->flags & WQ__COPIES)
-		free_copy(m, e);
-	if (m->flags & WQ__RICH)
-		wq__drop_held(m, e);
+	if (wq__unlikely(m->flags & (WQ__COPIES | WQ__RICH)))
+		free_held(m, e);
 	if (e->bits & WQ_STATE_DIRTY) {
 		m->ndirty--;
 		if (!WQ__BUG(LOST_READD) &&
@@ -271,8 +270,6 @@ static wq__apart int end_hold_kept(struct wq__memory *m, const wq_item *item, st
 		}
 	} else if (e->bits & WQ_STATE_WAITING) {
 		wq__entry_set_state(e, WQ_STATE_WAITING | (e->bits & WQ__BESIDE));
-		if (m->rank)
-			wq__rank_place(m, e);
 		return m->flags & WQ__CUT && !WQ__BUG(LEFT_UNSAID) ? WQ_LEFT : WQ_DELAYED;
 	}
 	wq__vanish(m, e, item->slot);
@@ -333,16 +330,14 @@ static wq__apart int done_special(struct wq__memory *m, const wq_item *item, str
 enum found { DONE, HELD, UNKNOWN };
 
 /*
- * The common case: a queue like most, though keys may wait, and a key of which nothing stays: DONE.
+ * The common case: a queue with no other flags than these, and a key of which nothing stays: DONE.
  * HELD: in such a queue a key of which something stays; *e and *at are set. UNKNOWN: any other.
  * Unless it is DONE nothing has changed. The queue is whole.
  */
-static wq__forced enum found done_plain(struct wq__memory *m, const wq_item *item,
-                                        struct wq__entry **e, wq__place *at)
+static wq__forced enum found done_simple(struct wq__memory *m, const wq_item *item,
+                                         struct wq__entry **e, wq__place *at, uint32_t flags)
 {
-	const uint32_t plain = WQ__EXACT | WQ__LANES | WQ__TIMED;
-
-	if (wq__unlikely(m->flags & ~plain || item->owner != m ||
+	if (wq__unlikely(m->flags & ~flags || item->owner != m ||
 	                 !wq__table_find(&m->table, item->slot, at)))
 		return UNKNOWN;
 	*e = wq__entry_at(m, (uint32_t)item->slot);
@@ -355,9 +350,22 @@ static wq__forced enum found done_plain(struct wq__memory *m, const wq_item *ite
 	                 (*e)->failures_low || (*e)->failures_high))
 		return HELD;
 	m->nrunning--;
+	if (flags & WQ__RICH) {
+		if (m->flags & WQ__VALUED)
+			wq__value_free(m, &wq__carried_by(m, *e)->held);
+		if (m->flags & WQ__RANKED && m->rank->grouped)
+			wq__group_done(m, wq__standing_of(m, *e)->group);
+	}
 	wq__table_remove_at(&m->table, *at);
 	wq__slab_free(&m->slab, (uint32_t)item->slot);
 	return DONE;
+}
+
+/* The same for a queue like most, though keys may wait. */
+static wq__forced enum found done_plain(struct wq__memory *m, const wq_item *item,
+                                        struct wq__entry **e, wq__place *at)
+{
+	return done_simple(m, item, e, at, WQ__EXACT | WQ__LANES | WQ__TIMED);
 }
 
 /* Any case. The queue is whole. well: nothing is to be remembered of its failures. */
@@ -432,14 +440,14 @@ int wq__done_well(struct wq__memory *m, const wq_item *item)
  */
 bool wq__ready_now(struct wq__memory *m)
 {
-	if (wq__unlikely(m->flags & WQ__TIMED)) {
+	if (wq__unlikely(m->flags & (WQ__TIMED | WQ__PACED))) {
 		if (m->flags & (WQ__ORDERED | WQ__RANKED))
 			wq__promote_all(m);
 		else if (m->flags & WQ__METERED)
 			wq__tick(m);
+		if (m->flags & WQ__PACED)
+			wq__wake_groups(m);
 	}
-	if (wq__unlikely(m->flags & WQ__PACED))
-		wq__wake_groups(m);
 	return m->nready > 0;
 }
 
@@ -652,9 +660,107 @@ int wq__mem_next(void *state, wq_item *item, int64_t deadline_ns)
 	return WQ_OK;
 }
 
+/* ---- queues with riches and nothing else ------------------------------------ */
+
+static wq__forced uint32_t pop_ranked(struct wq__memory *m)
+{
+	struct wq__rank *r = m->rank;
+	struct wq__line *line;
+	uint32_t id;
+
+	if (wq__unlikely(r->grouped || r->levels.nearly > 0))
+		return wq__rank_pop(m);
+	line = (struct wq__line *)wq__levels_top(&r->levels);
+	id = line->head;
+
+	const struct wq__entry *e = wq__entry_at(m, id);
+
+	/* Ask for the memory of those that come next, as scout_on() does. */
+	if (e->u.line.next) {
+		const struct wq__entry *next = wq__entry_at(m, e->u.line.next);
+
+		if (next->u.line.next)
+			wq__prefetch_to_write(wq__entry_at(m, next->u.line.next));
+		wq__table_prefetch(&m->table, next->hash);
+	}
+	wq__line_shift(&r->of, &r->levels, line, &e->u.line);
+	line->keys--;
+	m->nready--;
+	return id;
+}
+
+static wq__forced void take_light(struct wq__memory *m, wq_item *item)
+{
+	uint32_t id = m->flags & WQ__RANKED ? pop_ranked(m) : pop_fifo(m);
+	struct wq__entry *e = wq__entry_at(m, id);
+
+	if (wq__unlikely(e->bits & WQ__BESIDE))
+		wq__merge_reminder(m, e);
+	m->token += WQ__HOLDS;
+	hold(m, e, id, e->bits, m->token, item);
+	wq__hold_rich(m, e, item);
+	if (is_sampled(m))
+		wq__sample_begin(m, item->token);
+}
+
+int wq__light_get(void *state, wq_item *item, int64_t deadline_ns)
+{
+	struct wq__memory *m = state;
+
+	wq__lock_acquire(&m->lock);
+	if (wq__unlikely(!wq__light(m) || m->nready == 0))
+		return wq__rich_get(m, item, deadline_ns);
+	take_light(m, item);
+	wq__lock_release(&m->lock);
+	return WQ_OK;
+}
+
+/* A group may have a place for its next key. */
+static wq__forced void leave_light(struct wq__memory *m)
+{
+	struct wq__waiter *w = wq__pick(m);
+
+	wq__lock_release(&m->lock);
+	wq__wake(w);
+}
+
+static wq__forced bool done_light(struct wq__memory *m, const wq_item *item)
+{
+	struct wq__entry *e;
+	wq__place at;
+
+	return done_simple(m, item, &e, &at, WQ__LIGHT) == DONE;
+}
+
+int wq__light_done(void *state, const wq_item *item)
+{
+	struct wq__memory *m = state;
+
+	wq__lock_acquire(&m->lock);
+	if (wq__unlikely(!done_light(m, item)))
+		return wq__rich_done(m, item);
+	leave_light(m);
+	return WQ_OK;
+}
+
+int wq__light_next(void *state, wq_item *item, int64_t deadline_ns)
+{
+	struct wq__memory *m = state;
+
+	wq__lock_acquire(&m->lock);
+	if (wq__unlikely(!done_light(m, item)))
+		return wq__rich_next(m, item, deadline_ns);
+	if (wq__unlikely(m->nready == 0))
+		return wq__rich_get(m, item, deadline_ns);
+	take_light(m, item);
+	leave_light(m);
+	return WQ_OK;
+}
+
 static int requeue_locked(struct wq__memory *m, const wq_item *item, enum wq_where where)
 {
 	wq__place at;
+	int64_t since_ns;
 	int rc;
 	struct wq__entry *e = held(m, item, &at, &rc);
 
@@ -670,18 +776,17 @@ static int requeue_locked(struct wq__memory *m, const wq_item *item, enum wq_whe
 		if (!(e->bits & WQ_STATE_DIRTY))
 			wq__meter_depth(m, 1);
 	}
-	if (wq__unlikely(m->flags & WQ__COPIES))
-		free_copy(m, e);
-	if (m->flags & WQ__RICH) {
+	since_ns = e->u.hold.since_ns;
+	if (m->flags & WQ__RICH)
 		wq__keep_hold(m, e);
-		wq__drop_held(m, e);
-	}
+	if (wq__unlikely(m->flags & (WQ__COPIES | WQ__RICH)))
+		free_held(m, e);
 	if (e->bits & WQ_STATE_DIRTY)
 		m->ndirty--;
 	if (e->bits & WQ_STATE_WAITING)
 		wq__unwait(m, e);
 	wq__hold_over(m, item);
-	e->added_ns = e->u.hold.since_ns;
+	e->added_ns = since_ns;
 	wq__ready_push(m, e, (uint32_t)item->slot, where);
 	if (m->flags & WQ__WATCHED)
 		wq__watch_hold_end(m, (uint32_t)item->slot, WQ__GIVEN_BACK, false);

@@ -234,15 +234,7 @@ bool wq__lane_take(struct wq__memory *m, struct wq__lane *l, wq_item *item)
 	if (wq__unlikely((bits & no_len) != WQ_STATE_QUEUED))
 		return false;
 	token = wq__hold_new(l, m->token += WQ__HOLDS, id);
-	*item = (wq_item){
-	    .key = e->key,
-	    .len = wq__entry_len(e),
-	    .token = token,
-	    .added_ns = e->added_ns,
-	    .attempts = wq__entry_failures(e) + 1,
-	    .owner = m,
-	    .slot = (uint64_t)e->hash << 32 | id,
-	};
+	wq__item_fill(m, e, id, bits, token, e->added_ns, item);
 	e->u.hold.token = token;
 	e->u.hold.since_ns = e->added_ns;
 	l->known--;

@@ -1,7 +1,6 @@
 /* See rank.h. */
 #include "queue/rank.h"
 
-#include <math.h>
 #include <string.h>
 
 #include "base/fail.h"
@@ -12,18 +11,20 @@ static struct wq__keygroup *group_at(const struct wq__memory *m, uint32_t id)
 	return wq__slab_at(&m->slab, id);
 }
 
-struct wq__standing *wq__standing_of(const struct wq__memory *m, struct wq__entry *e)
-{
-	return (struct wq__standing *)(void *)((char *)e + wq__entry_room_offset(wq__entry_len(e)) +
-	                                       m->standing_at);
-}
+enum { IDLE_MAX = 1024 }; /* groups without keys, kept because they may come again */
 
 /* ---- groups --------------------------------------------------------------- */
 
-static int64_t no_time_past(double ns)
+/*
+ * From one token to the next. A bucket that takes more than 73 years to fill does so in 73: times
+ * stay far from the end of all times.
+ */
+static int64_t token_ns(double rate, uint32_t burst)
 {
-	/* A start every 300 years is one that never comes again. */
-	return ns < 9e18 ? (int64_t)(ns + 0.5) : WQ_NEVER;
+	int64_t longest = INT64_MAX / 4 / burst;
+	double ns = 1e9 / rate + 0.5;
+
+	return ns < (double)longest ? (int64_t)ns : longest;
 }
 
 static void set_settings(struct wq__keygroup *g, const wq_group_settings *s)
@@ -32,18 +33,18 @@ static void set_settings(struct wq__keygroup *g, const wq_group_settings *s)
 
 	g->limit = s->limit;
 	g->weight = s->weight > 0 ? s->weight : 1;
-	g->token_ns = s->rate > 0 ? no_time_past(1e9 / s->rate) : 0;
-	g->slack_ns = g->token_ns > 0 ? no_time_past((double)g->token_ns * (burst - 1)) : 0;
+	g->token_ns = s->rate > 0 ? token_ns(s->rate, burst) : 0;
+	g->slack_ns = g->token_ns * (burst - 1);
 }
 
 static bool settings_good(const wq_group_settings *s)
 {
-	return s->rate >= 0 && isfinite(s->rate) && s->reserved0 == 0 &&
+	return wq__rate_good(s->rate) && s->reserved0 == 0 &&
 	       (s->reserved[0] | s->reserved[1]) == 0;
 }
 
-static uint32_t find_group(const struct wq__memory *m, uint32_t hash, const wq_key *name,
-                           wq__place *at)
+static wq__forced uint32_t find_group(const struct wq__memory *m, uint32_t hash, const wq_key *name,
+                                      wq__place *at)
 {
 	wq__probe p = wq__table_probe(&m->rank->groups, hash);
 	uint32_t id;
@@ -107,7 +108,6 @@ static uint32_t new_group(struct wq__memory *m, uint32_t hash, const wq_key *nam
 		goto no_place;
 	if (g->token_ns > 0 && wq_heap_add(r->sleepers, WQ_NEVER, g, &g->sleep) < 0)
 		goto no_sleep;
-	r->ngroups++;
 	return id;
 no_sleep:
 	wq__table_remove(&r->groups, (uint64_t)hash << 32 | id);
@@ -124,7 +124,6 @@ static void free_group(struct wq__memory *m, struct wq__keygroup *g, uint32_t id
 	}
 	wq__levels_release(&m->rank->of, &g->levels);
 	wq__table_remove(&m->rank->groups, (uint64_t)g->hash << 32 | id);
-	m->rank->ngroups--;
 	wq__slab_free(&m->slab, id);
 }
 
@@ -137,14 +136,36 @@ static void pace(struct wq__memory *m, struct wq__keygroup *g, int64_t now)
 	sleep_until(m, g, g->asleep ? start : WQ_NEVER);
 }
 
-/* Places grow; with aging they are times, and then the order inside equal ones is that of pushes. */
-static int64_t next_place(struct wq__memory *m)
+/*
+ * Places grow. On a level that ages they are times, and then the order inside equal ones is that
+ * of pushes.
+ */
+static int64_t next_place(struct wq__memory *m, int level)
 {
 	struct wq__rank *r = m->rank;
 
-	if (wq__likely(r->of.aging_ns == 0))
+	if (wq__likely(!wq__levels_ages(&r->of, level)))
 		return ++r->places;
 	return r->due_ns >= 0 ? r->due_ns : wq__now(m);
+}
+
+/* Of a group, whose first key is of that level. */
+static int64_t place_of_group(struct wq__memory *m, const struct wq__keygroup *g, uint32_t first,
+                              int level)
+{
+	int64_t since;
+
+	if (!wq__levels_ages(&m->rank->of, level))
+		return next_place(m, level);
+	since = wq__entry_at(m, first)->u.line.place >> 1;
+	return since > g->turned_ns ? since : g->turned_ns;
+}
+
+/* Does it stand where it belongs? On a level that ages that may change with its first key. */
+static bool in_place(struct wq__memory *m, const struct wq__keygroup *g, uint32_t first, int level)
+{
+	return level == g->level && (!wq__levels_ages(&m->rank->of, level) || g->turns > 0 ||
+	                             g->link.place >> 1 == place_of_group(m, g, first, level));
 }
 
 /*
@@ -169,7 +190,7 @@ static void regroup(struct wq__memory *m, struct wq__keygroup *g, uint32_t id, b
 	g->ready = ready;
 	if (ready > 0)
 		first = wq__levels_first(&r->of, &g->levels, &level);
-	if (g->in_line && first && level == g->level && !turn_over)
+	if (g->in_line && first && in_place(m, g, first, level) && !turn_over)
 		return;
 	if (g->in_line)
 		wq__levels_remove(&r->of, &r->levels, g->level, id);
@@ -178,19 +199,45 @@ static void regroup(struct wq__memory *m, struct wq__keygroup *g, uint32_t id, b
 	if (!first)
 		return;
 	g->level = level;
-	g->link.place = 2 * next_place(m);
-	if (r->of.aging_ns > 0) {
-		int64_t since = wq__entry_at(m, first)->u.line.place >> 1;
-
-		g->link.place = 2 * (since > g->turned_ns ? since : g->turned_ns);
-	}
+	g->link.place = 2 * place_of_group(m, g, first, level);
 	wq__levels_push(&r->of, &r->levels, g->level, id, WQ_TAIL);
+}
+
+/* ---- groups without keys --------------------------------------------------- */
+
+/*
+ * A group that loses its last key is listed, and stays in the list when it has keys again. Of more
+ * than a thousand the first leaves the list, and is gone if it has no keys.
+ */
+static void list_idle(struct wq__memory *m, struct wq__keygroup *g, uint32_t id)
+{
+	struct wq__rank *r = m->rank;
+
+	g->listed = true;
+	g->next_listed = 0;
+	if (r->listed_tail)
+		group_at(m, r->listed_tail)->next_listed = id;
+	else
+		r->listed_head = id;
+	r->listed_tail = id;
+	if (++r->nlisted <= IDLE_MAX)
+		return;
+
+	uint32_t oldest = r->listed_head;
+	struct wq__keygroup *o = group_at(m, oldest);
+
+	r->listed_head = o->next_listed;
+	r->nlisted--;
+	o->listed = false;
+	/* One whose bucket is not full sleeps until it is. */
+	if (o->refs == 0 && (o->token_ns == 0 || wq__now(m) >= o->full_ns))
+		free_group(m, o, oldest);
 }
 
 void wq__group_use(struct wq__memory *m, uint32_t group)
 {
-	if (group)
-		group_at(m, group)->refs++;
+	if (group && group_at(m, group)->refs++ == 0)
+		m->rank->ngroups++;
 }
 
 void wq__group_drop(struct wq__memory *m, uint32_t group)
@@ -200,14 +247,24 @@ void wq__group_drop(struct wq__memory *m, uint32_t group)
 	if (!group)
 		return;
 	g = group_at(m, group);
-	g->refs -= g->refs > 0;
-	if (g->refs > 0)
+	if (--g->refs > 0)
 		return;
+	m->rank->ngroups--;
 	/* A bucket that is not full is not forgotten. */
 	if (g->token_ns > 0 && wq__now(m) < g->full_ns)
 		sleep_until(m, g, g->full_ns);
-	else
-		free_group(m, g, group);
+	else if (!g->listed)
+		list_idle(m, g, group);
+}
+
+void wq__group_done(struct wq__memory *m, uint32_t group)
+{
+	struct wq__keygroup *g = group_at(m, group);
+
+	g->running--;
+	if (g->queued > 0 && !WQ__BUG(GROUP_STAYS_FULL))
+		regroup(m, g, group, false);
+	wq__group_drop(m, group);
 }
 
 void wq__group_name(const struct wq__memory *m, uint32_t group, wq_key *name)
@@ -231,7 +288,8 @@ int wq__rank_open(struct wq__memory *m, const wq_options *o)
 	           .aging_ns = o->aging_ns,
 	           .aging_max = o->aging_max ? o->aging_max : WQ_PRIORITY_MAX},
 	    .grouped = o->group != NULL,
-	    .keeps_places = o->priorities,
+	    /* With aging a place is a time, and what waits does not age. */
+	    .keeps_places = o->priorities && o->aging_ns == 0,
 	    .wake_ns = WQ_NEVER,
 	    .due_ns = -1,
 	    .group = o->group,
@@ -300,12 +358,42 @@ int wq__rank_prepare(struct wq__memory *m, const wq_key *name, int priority, uin
 	/* It may only have waited for its bucket to be full. */
 	if (g->refs == 0 && g->token_ns > 0)
 		pace(m, g, wq__now(m));
+	wq__group_use(m, *group);
 	if (!wq__levels_reserve(&r->of, &g->levels, priority)) {
-		if (g->refs == 0)
-			wq__group_drop(m, *group);
+		wq__group_drop(m, *group);
 		return WQ_ENOMEM;
 	}
 	return WQ_OK;
+}
+
+uint32_t wq__rank_find(const struct wq__memory *m, uint32_t hash, const wq_key *name)
+{
+	wq__place at;
+
+	return find_group(m, hash, name, &at);
+}
+
+void wq__group_push(struct wq__memory *m, struct wq__keygroup *g, uint32_t group,
+                    struct wq__line *line, uint32_t id, struct wq__link *e)
+{
+	struct wq__rank *r = m->rank;
+
+	r->ngroups += g->refs++ == 0;
+	wq__line_append(&r->of, &g->levels, line, id, e, ++r->places);
+	g->queued++;
+	if (g->queued > 1 || g->token_ns > 0 || (g->limit > 0 && g->running >= g->limit)) {
+		m->nblocked++;
+		regroup(m, g, group, false);
+		return;
+	}
+	/* Its only key, which may start. */
+	m->nready++;
+	g->ready = 1;
+	g->in_line = true;
+	g->turns = 0;
+	g->level = line->level;
+	wq__line_append(&r->of, &r->levels, wq__levels_line(&r->levels, line->level), group,
+	                &g->link, ++r->places);
 }
 
 bool wq__rank_reserve(struct wq__memory *m, struct wq__entry *e, uint32_t group, int priority)
@@ -320,7 +408,7 @@ bool wq__rank_reserve(struct wq__memory *m, struct wq__entry *e, uint32_t group,
 
 void wq__rank_place(struct wq__memory *m, struct wq__entry *e)
 {
-	e->u.line.place = 2 * next_place(m);
+	e->u.line.place = 2 * next_place(m, wq__standing_of(m, e)->priority);
 }
 
 void wq__rank_push(struct wq__memory *m, struct wq__entry *e, uint32_t id, enum wq_where where)
@@ -329,7 +417,7 @@ void wq__rank_push(struct wq__memory *m, struct wq__entry *e, uint32_t id, enum 
 	const struct wq__standing *s = wq__standing_of(m, e);
 
 	if (!r->keep)
-		e->u.line.place = 2 * next_place(m);
+		e->u.line.place = 2 * next_place(m, s->priority);
 	wq__levels_count(&r->levels, s->priority, 1);
 	if (!r->grouped) {
 		m->nready++;
@@ -365,26 +453,82 @@ void wq__rank_remove(struct wq__memory *m, struct wq__entry *e, uint32_t id)
 	regroup(m, g, s->group, false);
 }
 
+/*
+ * It may have risen so high by itself that its place on the new level is before the tail, as if
+ * it had come there by aging: nobody who was behind it goes before it.
+ */
+static bool aged_place(const struct wq__memory *m, struct wq__entry *e, int priority)
+{
+	const struct wq__levels_of *of = &m->rank->of;
+	int64_t higher = priority - wq__standing_of(m, e)->priority;
+	int64_t since = e->u.line.place >> 1;
+
+	if (!wq__levels_ages(of, priority) ||
+	    __builtin_add_overflow(since, higher * of->aging_ns, &since) || since >= wq__now(m))
+		return false;
+	e->u.line.place = 2 * since;
+	return true;
+}
+
 void wq__rank_raise(struct wq__memory *m, struct wq__entry *e, uint32_t id, int priority)
 {
 	wq__rank_remove(m, e, id);
+	m->rank->keep = aged_place(m, e, priority);
 	wq__standing_of(m, e)->priority = (int16_t)priority;
 	wq__rank_push(m, e, id, WQ_TAIL);
+	m->rank->keep = false;
 }
 
-/* The first key of the group leaves the line: it is held from now on. */
-static uint32_t start_one(struct wq__memory *m, uint32_t group)
+/* Who goes first, and the line that it may stand in. */
+static inline uint32_t first_of(const struct wq__rank *r, struct wq__levels *l,
+                                struct wq__line **line)
+{
+	int level;
+	uint32_t id;
+
+	if (wq__likely(r->of.aging_ns == 0 && l->nearly == 0)) {
+		*line = (struct wq__line *)wq__levels_top(l);
+		return (*line)->head;
+	}
+	id = wq__levels_first(&r->of, l, &level);
+	*line = wq__levels_line(l, level);
+	return id;
+}
+
+static inline void leave_line(const struct wq__rank *r, struct wq__levels *l, struct wq__line *line,
+                              uint32_t id)
+{
+	if (wq__likely(line->head == id))
+		wq__line_shift(&r->of, l, line, wq__link_at(&r->of, id));
+	else
+		wq__levels_remove(&r->of, l, line->level, id);
+}
+
+/* The first key of the group, which stands first in `others`, is held from now on. */
+static uint32_t start_one(struct wq__memory *m, uint32_t group, struct wq__line *others)
 {
 	struct wq__rank *r = m->rank;
 	struct wq__keygroup *g = group_at(m, group);
 	bool turn_over = ++g->turns >= g->weight;
-	int level;
-	uint32_t id = wq__levels_first(&r->of, &g->levels, &level);
+	struct wq__line *line;
+	uint32_t id = first_of(r, &g->levels, &line);
 
-	wq__levels_count(&r->levels, level, -1);
-	wq__levels_remove(&r->of, &g->levels, level, id);
+	if (wq__likely(line->level == others->level))
+		others->keys--;
+	else
+		wq__levels_count(&r->levels, line->level, -1);
+	leave_line(r, &g->levels, line, id);
 	g->queued--;
 	g->running++;
+	if (g->queued == 0 && g->token_ns == 0) {
+		m->nready -= g->ready;
+		g->ready = 0;
+		g->in_line = false;
+		leave_line(r, &r->levels, others, group);
+		if (r->of.aging_ns > 0)
+			g->turned_ns = wq__now(m);
+		return id;
+	}
 	m->nblocked--;
 	if (g->token_ns > 0) {
 		int64_t now = wq__now(m);
@@ -401,14 +545,14 @@ static uint32_t start_one(struct wq__memory *m, uint32_t group)
 uint32_t wq__rank_pop(struct wq__memory *m)
 {
 	struct wq__rank *r = m->rank;
-	int level;
-	uint32_t id = wq__levels_first(&r->of, &r->levels, &level);
+	struct wq__line *line;
+	uint32_t id = first_of(r, &r->levels, &line);
 
 	if (r->grouped)
-		return start_one(m, id);
+		return start_one(m, id, line);
 	m->nready--;
-	wq__levels_count(&r->levels, level, -1);
-	wq__levels_remove(&r->of, &r->levels, level, id);
+	line->keys--;
+	leave_line(r, &r->levels, line, id);
 	return id;
 }
 
@@ -453,7 +597,9 @@ bool wq__rank_wake(struct wq__memory *m)
 		uint32_t id = find_group(m, g->hash, &(wq_key){.key = g->name, .len = g->len}, &at);
 
 		if (g->refs == 0) {
-			free_group(m, g, id);
+			sleep_until(m, g, WQ_NEVER);
+			if (!g->listed)
+				list_idle(m, g, id);
 			continue;
 		}
 		pace(m, g, now);

@@ -124,8 +124,11 @@ static int again(struct wq__memory *m, const wq_item *item, struct wq__entry *e,
 	if (!(m->flags & WQ__SHUT))
 		return end_later(m, item, e, now, wq_time_add(now, after_ns), NULL);
 	if (e->bits & WQ_STATE_DIRTY ||
-	    (e->bits & WQ_STATE_WAITING && m->flags & WQ__PATIENT && e->added_ns != WQ_NEVER))
+	    (e->bits & WQ_STATE_WAITING && m->flags & WQ__PATIENT && e->added_ns != WQ_NEVER)) {
+		if (m->flags & WQ__RICH)
+			wq__keep_hold(m, e);
 		return wq__end_hold(m, item, e);
+	}
 	return leave_over(m, item, e, false);
 }
 
