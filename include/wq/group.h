@@ -29,7 +29,8 @@
  * many keys of a group as its limit, and waits for another key of the group, waits for itself.
  *
  * Cost: 8 bytes per key, which priorities share. A group takes about 320 bytes and its name while
- * it has keys in any state (also if the limiter only remembers them) or its bucket is not full.
+ * it has keys in any state (also if the limiter only remembers them) or its bucket is not full. Up
+ * to 1,024 groups without keys are kept for their next key.
  */
 #ifndef WQ_GROUP_H
 #define WQ_GROUP_H

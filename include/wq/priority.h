@@ -21,20 +21,22 @@
  *   held          | the highest of the adds since the get counts when the hold has ended; the
  *                 | key goes to the tail of that level
  *
- * An add now that does not raise a waiting key queues it at the place that it would have if it had
- * been queued when it began to wait: before keys of its level that were queued since.
+ * Without aging, an add now that does not raise a waiting key queues it at the place that it would
+ * have if it had been queued when it began to wait: before keys of its level that were queued
+ * since.
  *
  * [KEPT] Retry, requeue and wq_again_after() keep the priority of the hold, unless an add since the
  * get gave a higher one. Done ends it: the next add begins anew. A reminder has the priority of its
- * own adds, and acts with it when it comes due.
+ * own adds; if it comes due while the key is held, that of the hold counts if it is higher.
  *
  * [AGED] With wq_options.aging_ns = span, a key that has been queued for n times the span is n
  * levels higher, exactly on the queue's clock: each time it goes to the tail of the next level. So
  * the order of two queued keys never changes by itself, and a key with priority p goes before
- * every key with priority p + n that is added more than n spans after it. The time begins anew
- * when the key is raised, requeued or retried. Aging ends at the level wq_options.aging_max: keys
- * do not age beyond it, and keys above it do not age. wq_item.priority does not include aging. In
- * a queue with groups, the time counts from the last turn of the key's group if that is later.
+ * every key with priority p + n that is added more than n spans after it. A raise to a level that
+ * the key has reached by aging does not move it; a raise beyond that, a retry and a requeue begin
+ * the time anew. Waiting keys do not age. Aging ends at the level wq_options.aging_max: keys do not
+ * age beyond it, and keys above it do not age. wq_item.priority does not include aging. In a queue
+ * with groups, the time counts from the last turn of the key's group if that is later.
  *
  * Cost: 8 bytes per key. A get takes the same time for any number of levels; with aging it is
  * O(log levels). More than 8 different priorities in a queue, or in a group, take 2 KiB, and 5 KiB
