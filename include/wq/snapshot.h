@@ -114,7 +114,7 @@ typedef struct wq_snapshot {
 	 * in between then.
 	 */
 	uint64_t blocked;      /* queued keys whose group has reached its limit or has no token */
-	uint64_t groups;       /* groups in memory, see wq/group.h; some may have no key now */
+	uint64_t groups;       /* groups that have keys in any state, or remembered ones */
 	uint64_t merge_failed; /* since wq_new(): values that were lost because a merge failed */
 	uint32_t nlevels;      /* how many elements of `level` are filled */
 	uint32_t nbusiest;     /* how many elements of `busiest` are filled */

@@ -77,9 +77,9 @@ typedef struct wq_group_settings {
 
 /*
  * Changes the settings of one group; *settings has those of wq_options, with weight 0. A hook: it
- * is called under the queue's lock when the first key of a group is added, and again if the group
- * had no more keys since. If a setting is out of range (a rate < 0 or not finite, a reserved word
- * that is not zero), the group gets the settings of wq_options.
+ * is called under the queue's lock when the first key of a group is added, and perhaps again if the
+ * group had no keys meanwhile. If a setting is out of range (rate, a reserved word that is not
+ * zero), the group gets the settings of wq_options.
  */
 typedef void (*wq_group_setup_fn)(void *ctx, const wq_key *group, wq_group_settings *settings);
 

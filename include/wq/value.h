@@ -22,7 +22,7 @@
  * wq_snapshot.merge_failed counts both. Done ends the value, and so does cancel for the copy that
  * it removes. The dead letter sees the value.
  *
- * Cost: 8 bytes per key, and for each value its bytes and about 8 more; they count among the 32 GiB
+ * Cost: 8 bytes per key, and for each value its bytes and 5 to 12 more; they count among the 32 GiB
  * of wq/alloc.h. A merge function other than wq_merge_last() and wq_merge_first() takes 64 KiB per
  * queue.
  *
