@@ -64,6 +64,7 @@ struct wq__rank {
 	struct wq__levels_of of;
 	struct wq__levels levels;
 	bool grouped;
+	bool used; /* an add gave another priority than 0 */
 	uint32_t ngroups;
 	wq__table groups;  /* by name */
 	wq_heap *sleepers; /* groups by the time at which they wake, or can be forgotten */
