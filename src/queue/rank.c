@@ -352,6 +352,7 @@ int wq__rank_prepare(struct wq__memory *m, const wq_key *name, int priority, uin
 	*group = 0;
 	if (!wq__levels_reserve(&r->of, &r->levels, priority))
 		return WQ_ENOMEM;
+	r->used |= priority != 0;
 	if (!r->grouped)
 		return WQ_OK;
 	hash = wq__hash_of(m, name->key, name->len);
@@ -670,13 +671,17 @@ static void find_levels(const struct wq__memory *m, wq_snapshot *out)
 		    (wq_level){.priority = line->level, .queued = line->keys};
 		shown += line->keys;
 	}
+	/* Who reads metrics sees that there are priorities also while nothing is queued. */
+	if (out->nlevels == 0)
+		out->nlevels = 1;
 	out->queued_lower = out->queued - shown;
 }
 
 void wq__rank_snapshot(struct wq__memory *m, wq_snapshot *out)
 {
 	out->blocked = m->nblocked;
-	find_levels(m, out);
+	if (m->rank->used)
+		find_levels(m, out);
 	if (!m->rank->grouped)
 		return;
 	out->groups = m->rank->ngroups;
