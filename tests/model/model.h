@@ -123,6 +123,7 @@ struct model {
 	int64_t first_place; /* the last one that was given before all others */
 	int64_t seqs;
 	uint64_t merge_failed;
+	bool overtook; /* an aged key was raised, ever, and went before others of its level */
 };
 
 /* An add without options. */

@@ -117,6 +117,7 @@ bool model_aged_place(struct model *m, int key, int priority, int64_t since_ns)
 	if (!ages(m, priority) || came >= since_ns)
 		return false;
 	k->place = came;
+	m->overtook = true;
 	return true;
 }
 

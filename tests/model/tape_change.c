@@ -429,6 +429,10 @@ bool op_requeue(struct tape *t, struct side *s)
 	if (!tape_pick(t, &h, &s))
 		return true;
 	enum wq_where where = tape_byte(t) & 1 ? WQ_HEAD : WQ_TAIL;
+
+	/* It may go before others of other levels, too: that is not promised. */
+	if (s->m.overtook)
+		where = WQ_TAIL;
 	/* An order of one's own learns of what is due when somebody looks, and this does not look. */
 	if (where == WQ_HEAD && s->m.order != MODEL_FIFO)
 		SAME("len", wq_len(s->q), s->m.nqueued);

@@ -308,6 +308,14 @@ static bool same_levels(struct tape *t, const struct side *s, const wq_snapshot 
 {
 	uint64_t shown = 0;
 
+	/* None, if no add gave a priority yet; and one that is empty, if one did. */
+	for (size_t k = 0; p->nlevels == 0 && k < s->m.nqueued; k++)
+		SAME("look: a level of a key", s->m.keys[s->m.line[k]].load.priority, 0);
+	if (p->nlevels == 0 || s->m.nqueued == 0) {
+		SAME("look: levels of none", p->nlevels > 1, false);
+		SAME("look: lower than none", p->queued_lower + p->level[0].queued, 0);
+		return true;
+	}
 	for (uint32_t i = 0; i < p->nlevels; i++) {
 		uint64_t queued = 0;
 
