@@ -118,7 +118,11 @@ typedef struct wq_snapshot {
 	uint64_t merge_failed; /* since wq_new(): values that were lost because a merge failed */
 	uint32_t nlevels;      /* how many elements of `level` are filled */
 	uint32_t nbusiest;     /* how many elements of `busiest` are filled */
-	wq_level level[WQ_LEVELS];           /* the highest first; with groups alone one, of 0 */
+	/*
+	 * Levels with queued keys, the highest first; if no key is queued, level 0. None until an
+	 * add has given a priority other than 0.
+	 */
+	wq_level level[WQ_LEVELS];
 	uint64_t queued_lower;               /* keys that are queued below the last of them */
 	wq_group_sample busiest[WQ_BUSIEST]; /* those with the most keys first */
 	uint64_t reserved[8];

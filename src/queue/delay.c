@@ -299,19 +299,32 @@ void wq__promote(struct wq__memory *m, int64_t until)
  * The next keys that are due enter the line, or the next groups that have a token: each at its
  * time, whoever looks when. False: there are none.
  */
-static bool promote_next(struct wq__memory *m)
+static wq__cold bool promote_paced(struct wq__memory *m)
 {
 	int64_t until = WQ_NEVER, due = WQ_NEVER, wake = WQ_NEVER;
 
 	if (m->flags & WQ__TIMED && m->next_due_ns <= (until = wq__due_until(m)))
 		due = m->next_due_ns;
-	if (wq__unlikely(m->flags & WQ__PACED) && m->rank->wake_ns <= wq__now(m))
+	if (m->rank->wake_ns <= wq__now(m))
 		wake = m->rank->wake_ns;
 	if (wake < due)
 		wq__rank_wake(m, due);
 	else if (due != WQ_NEVER)
 		wq__promote(m, wake < until ? wake : until);
 	return wake < due || due != WQ_NEVER;
+}
+
+/* The same; without groups that sleep only keys come due. */
+static inline bool promote_next(struct wq__memory *m)
+{
+	int64_t until;
+
+	if (wq__unlikely(m->flags & WQ__PACED))
+		return promote_paced(m);
+	if (!(m->flags & WQ__TIMED) || m->next_due_ns > (until = wq__due_until(m)))
+		return false;
+	wq__promote(m, until);
+	return true;
 }
 
 /*

@@ -67,7 +67,7 @@ struct wq__rank {
 	struct wq__levels_of of;
 	struct wq__levels levels;
 	bool grouped;
-	bool used; /* an add gave another priority than 0 */
+	bool used;        /* an add gave another priority than 0 */
 	uint32_t ngroups; /* with keys; others may only have a bucket that is not full */
 	uint32_t nlisted; /* see list_idle() */
 	uint32_t listed_head, listed_tail;
