@@ -724,7 +724,7 @@ int wq__light_get(void *state, wq_item *item, int64_t deadline_ns)
 /* A group may have a place for its next key. */
 static wq__forced void leave_light(struct wq__memory *m)
 {
-	struct wq__waiter *w = wq__pick(m);
+	struct wq__waiter *w = WQ__BUG(GROUP_FREED_NO_WAKE) ? NULL : wq__pick(m);
 
 	wq__lock_release(&m->lock);
 	wq__wake(w);

@@ -353,6 +353,7 @@ int wq__mem_shutting_down(void *state);
 int wq__mem_drain(void *state, int64_t deadline_ns, const wq_drain_options *options,
                   wq_report *report);
 int wq__mem_clock_changed(void *state);
+void wq__line_shrinks(struct wq__memory *m);
 
 /* inspect.c */
 int64_t wq__mem_len(void *state);

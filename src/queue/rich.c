@@ -51,7 +51,7 @@ int wq__rich_add(struct wq__memory *m, uint32_t hash, const void *key, size_t le
 	else if (rc == WQ_QUEUED && !WQ__BUG(ADD_NO_WAKE))
 		w = wq__pick(m);
 	/* Its group may have slept for its bucket to be full, and wakes for a token now. */
-	if (!w && m->flags & WQ__PACED)
+	if (!w && m->flags & WQ__PACED && !WQ__BUG(GROUP_LEADER_SLEEPS))
 		w = wq__rouse_leader(m);
 	wq__whole_unlock(m);
 	wq__wake(w);
@@ -122,7 +122,7 @@ static void leave(struct wq__memory *m)
 	struct wq__waiter *w = NULL;
 
 	wq__pick_many(m, &wakes);
-	if (m->flags & WQ__PACED)
+	if (m->flags & WQ__PACED && !WQ__BUG(GROUP_LEADER_SLEEPS))
 		w = wq__rouse_leader(m);
 	wq__let_time_go(m);
 	wq__whole_unlock(m);

@@ -185,6 +185,16 @@ static void tell_all(struct wq__memory *m)
 }
 
 /*
+ * A key has left the line of a shut queue with groups. If it was the last, Gets that waited for it,
+ * blocked as it was, have nothing to wait for.
+ */
+void wq__line_shrinks(struct wq__memory *m)
+{
+	if (wq__queued(m) == 0 && !(m->flags & WQ__PATIENT) && !WQ__BUG(GROUP_LAST_NO_WAKE))
+		tell_all(m);
+}
+
+/*
  * From now on no key comes due that is not due yet, or all of them are. A Get that finds
  * nothing in line afterwards is right to leave, however long closing takes.
  */
