@@ -74,11 +74,11 @@ struct model_rich {
 	const char *separator; /* of MODEL_APPEND */
 	const int *group_of;   /* a number for each key, or NULL: no groups */
 	const struct model_rules {
-		uint32_t limit;    /* 0: none */
-		uint32_t weight;   /* from 1 on */
-		uint32_t burst;    /* from 1 on */
-		int64_t token_ns;  /* from one start to the next; 0: no rate */
-	} *rules;                  /* of each group */
+		uint32_t limit;   /* 0: none */
+		uint32_t weight;  /* from 1 on */
+		uint32_t burst;   /* from 1 on */
+		int64_t token_ns; /* from one start to the next; 0: no rate */
+	} * rules;                /* of each group */
 };
 
 struct model_group {
@@ -117,9 +117,9 @@ struct model {
 	bool asked; /* the limiter was, ever */
 	struct model_rich rich;
 	struct model_group groups[MODEL_KEYS];
-	size_t nready;      /* of those queued, all but the blocked ones */
-	int64_t moment_ns;  /* while time goes on: where it is */
-	int64_t places;     /* so far, given to keys and groups */
+	size_t nready;       /* of those queued, all but the blocked ones */
+	int64_t moment_ns;   /* while time goes on: where it is */
+	int64_t places;      /* so far, given to keys and groups */
 	int64_t first_place; /* the last one that was given before all others */
 	int64_t seqs;
 	uint64_t merge_failed;
