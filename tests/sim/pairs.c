@@ -29,6 +29,7 @@ enum {
 	QUICK_STOPS = 2,
 	QUICK_SHARE = 4,
 	GROUPS_SHARE = 4,
+	GROUPS_POOL_SHARE = 16,
 	LANES_SHARE = 14,
 	LANES_TWICE = 16,
 	MAX_FAILURES = 20,
@@ -72,7 +73,7 @@ static const struct state {
     {"groups-get", HELD | LINE | GROUPS | QUICK, "get"},
     {"groups-last", HELD | LAST_LINE | GROUPS | QUICK, "get"},
     {"groups-drain", HELD | LINE | GROUPS | QUICK, "drain-leave"},
-    {"groups-pool", HELD | LINE | POOL | GROUPS | QUICK, NULL},
+    {"groups-pool", HELD | LAST_LINE | POOL | GROUPS | QUICK, NULL},
     {"rates", WAITING | HELD | LINE | GROUPS | RATE | QUICK, NULL},
     {"rates-get", HELD | LINE | GROUPS | RATE | QUICK, "get"},
     {"free", WAITING | LINE | QUICK, NULL},
@@ -488,9 +489,11 @@ static void run_group(void)
 	if (quick && (sim_lanes || !stops()) &&
 	    sum.groups / opt.parts % (sim_lanes ? LANES_SHARE : QUICK_SHARE) != 0)
 		return;
-	/* They have no lanes, and there are many of them. */
+	/* They have no lanes, and there are many of them, most of all with a pool. */
+	unsigned share = group.state->has & POOL ? GROUPS_POOL_SHARE : GROUPS_SHARE;
+
 	if (group.state->has & GROUPS && !opt.calls &&
-	    (sim_lanes || (quick && group.n == 2 && sum.groups / opt.parts % GROUPS_SHARE != 0)))
+	    (sim_lanes || (quick && group.n == 2 && sum.groups / opt.parts % share != 0)))
 		return;
 	for (int hold = 1; hold <= HOLDS; hold++) {
 		if (opt.hold && hold != opt.hold)
