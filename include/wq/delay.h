@@ -42,7 +42,10 @@ extern "C" {
  *
  * Errors: those of wq_add(); WQ_EINVAL also if more than one of after_ns, at_ns and limited is
  * given, at_ns < 0, the policy is unknown, a reserved word is not zero, or within_ns is < 0, or is
- * > 0 where it is not allowed: without wq_options.within = 1, with WQ_REMIND or with limited.
+ * > 0 where it is not allowed: without wq_options.within = 1, with WQ_REMIND or with limited; if
+ * the priority is out of range, or given without wq_options.priorities = 1; if a value is given
+ * without wq_options.values = 1, or is NULL and value_len is not 0. WQ_ETOOLONG also for a value
+ * longer than WQ_VALUE_MAX. Others: the status of wq_options.merge.
  *
  * Blocks: no. Allocates: yes.
  */

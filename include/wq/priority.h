@@ -20,16 +20,21 @@
  *   held              | the highest of the adds since the get counts, when the hold has ended
  *   held, with a copy | the same
  *
- * [KEPT] Retry, requeue, wq_again_after() and reminders keep the priority of the hold, unless an
- * add since the get gave a higher one. Done ends it: the next add begins anew.
+ * Without aging, a waiting key that is added now with no higher priority takes the place of its
+ * first add.
+ *
+ * [KEPT] Retry, requeue, wq_again_after() and reminders that come due during a hold keep the
+ * priority of the hold, unless an add since the get gave a higher one. Done ends it: the next add
+ * begins anew.
  *
  * [AGED] With wq_options.aging_ns = span, a key that has been queued for n times the span is n
  * levels higher, exactly on the queue's clock: each time it goes to the tail of the next level. So
- * the order of two queued keys never changes by itself, and a key with priority p goes before
- * every key with priority p + n that is added more than n spans after it. Aging ends at the level
- * aging_max; higher levels are not reached and do not age. The item shows the priority that the
- * key was added with. In a queue with groups, the time counts from the last turn of the key's
- * group if that is later.
+ * the order of two queued keys never changes by itself, and a key with priority p goes before every
+ * key with priority p + n that is added more than n spans after it. Aging ends at the level
+ * aging_max; higher levels are not reached and do not age. An add with a higher priority does not
+ * move a key back that has risen above it. Time spent waiting does not count. The item shows the
+ * priority that the key was added with. In a queue with groups, the time counts from the last turn
+ * of the key's group if that is later.
  *
  * A get costs the same for any number of levels; with aging it is O(log levels).
  */

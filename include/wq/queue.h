@@ -144,7 +144,10 @@ extern "C" {
  *                max_attempts above WQ_FAILURES_MAX, or with a limiter that counts no failures;
  *                a registry or a provider without a name; a registry and a name that is not
  *                UTF-8, or is "." or "..", which cannot be part of a URL path; a provider whose
- *                reserved words are not zero
+ *                reserved words are not zero; priorities or values > 1; priorities or groups with
+ *                an order; aging without priorities, or out of range; settings of groups without
+ *                group, or group_rate out of range (0 to 1e9); merge without values
+ *   WQ_ENOTSUP   the engine has no priorities, groups or values
  *   WQ_EVERSION  the engine's table has another version, or no open or close
  *   WQ_EBUSY     the limiter has another owner
  *   WQ_EEXIST    the registry has a queue of this name
@@ -192,6 +195,7 @@ WQ_API int wq_free(wq_queue *q);
  *   WQ_ESHUTDOWN  the queue is shut down
  *   WQ_EFULL      the key is new and the queue has max_keys keys
  *   WQ_ENOMEM     out of memory, or the queue has 32 GiB of keys (wq/alloc.h)
+ *   others        the status of wq_options.group; WQ_EINVAL if its group is not a part of the key
  *
  * Blocks: no; while more than 4,096 keys are queued and several threads use the queue, it may yield
  * the CPU. Allocates: yes, for a new key.
