@@ -537,7 +537,7 @@ int wq__add_later_known(struct wq__memory *m, struct wq__entry *e, uint64_t slot
 	int rc = wq__unlikely(m->bring != NULL) ? add_later_rich(m, e, slot, l)
 	                                        : add_later_known(m, e, slot, l);
 
-	if (l->retry && e->bits & WQ_STATE_WAITING)
+	if (rc >= 0 && l->retry && e->bits & WQ_STATE_WAITING)
 		mark_retrying(m, e);
 	return rc;
 }
