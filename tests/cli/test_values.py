@@ -56,6 +56,8 @@ class Lines(Case):
         self.assertEqual(p.returncode, 0, p.stderr)
         self.assertEqual(sum(int(n) for n in p.stdout.split()), 9)
         self.assertLess(max(int(n) for n in p.stdout.split()), 9)
+        # The next one is not made smaller than that.
+        self.assertLess(len(p.stdout.split()), 5)
 
     def test_retries_keep_it(self):
         self.assertEqual(self.run_lines("a=x\n", "--value-after==", "--backoff=1ms", "--retries=2", status=123,
@@ -338,6 +340,22 @@ class Kept(Served):
         self.stop()
         self.assertEqual(self.left_file(), b"a\nb\n@0\t0:1\tc\n")
 
+    def test_a_priority_alone(self):
+        self.held()
+        self.ask("add", "--priority=1", "k")
+        self.stop()
+        self.assertEqual(self.left_file(), self.HEAD + b"@0\t0:1\tk\n")
+
+    def test_a_key_with_the_separator(self):
+        """It was one key, and is one in the next run."""
+        self.held("--value-after==")
+        self.ask("add", "a=b")
+        self.stop()
+        self.assertEqual(self.left_file(), self.HEAD + b"@0\t0\ta=b\n")
+        self.paused("-a", "left", "--value-after==", n=1)
+        self.assertEqual(self.taken(), [("a=b", 0, None)])
+        self.stop()
+
     def test_any_delimiter(self):
         """Also one that stands in a value, or before the key."""
         value = "".join(chr(c) for c in range(1, 128)) + "\u00e4"
@@ -401,6 +419,7 @@ class Kept(Served):
         (self.dir / "left").write_bytes(self.HEAD + b"\n".join(bad) + b"\n@0\t0:-32768:%41%5f\tgood\n")
         p = self.wq("run", "-aleft", "--summary", "--", *SHOW)
         self.assertEqual((p.returncode, p.stdout), (1, b"good|A_|A_\n"))
+        self.assertEqual(p.stderr.count(b"a line begins with @, but not with"), len(bad))
         self.assertIn(f"{len(bad) + 1} given = 0 merged + {len(bad)} refused", p.stderr.decode())
 
 
