@@ -662,6 +662,31 @@ static void pieces_may_fork(void **state)
 		ended_by(f.status, SIGABRT);
 }
 
+static int early_status = -1;
+
+/* Before the constructors of the library, which is part of this program. */
+static __attribute__((constructor(101))) void use_it_early(void)
+{
+	wq_queue *q;
+	pid_t pid;
+
+	if (wq_new(&q, NULL) != WQ_OK)
+		return;
+	pid = fork();
+	if (pid == 0) {
+		alarm(PATIENCE_S);
+		_exit(wq_add_str(q, "k") != WQ_EFORKED);
+	}
+	waitpid(pid, &early_status, 0);
+	wq_free(q);
+}
+
+static void forks_before_main_are_noticed(void **state)
+{
+	(void)state;
+	IS(early_status, 0);
+}
+
 static bool makes_one;
 
 /* The program's own hook, which it has set up before it has used the library. */
@@ -704,6 +729,7 @@ int main(void)
 	    cmocka_unit_test(children_of_watched_handlers_are_stopped_too),
 	    cmocka_unit_test(callbacks_of_timers_may_fork),
 	    cmocka_unit_test(pieces_may_fork),
+	    cmocka_unit_test(forks_before_main_are_noticed),
 	    cmocka_unit_test(hooks_of_fork_may_make_queues),
 	};
 
