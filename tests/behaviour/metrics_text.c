@@ -525,7 +525,7 @@ static void a_snapshot_as_json(void **state)
 	IS(wq_snapshot_json(&s, "q\"\n", text_write, &p.t), WQ_OK);
 	assert_string_equal(
 	    p.t.bytes,
-	    "{\"name\":\"q\\u0022\\u000a\",\"now_ns\":1000000003040,\"queued\":2,\"running\":1,"
+	    "{\"name\":\"q\\\"\\u000a\",\"now_ns\":1000000003040,\"queued\":2,\"running\":1,"
 	    "\"dirty\":1,\"waiting\":7,\"left\":0,\"remembered\":0,\"adds\":8,\"retries\":8,"
 	    "\"merged\":5,\"refused\":0,\"marked\":2,\"dead\":1,\"stale\":3,"
 	    "\"slow_handlers\":0,\"dropped\":2,\"unfinished_ns\":2040,\"next_due_ns\":"
@@ -650,7 +650,7 @@ static void keys_that_are_no_text(void **state)
 	    {"\xf5\x80\x80\x80", "\\ufffd\\ufffd\\ufffd\\ufffd"},
 	    {"\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80",
 	     "\\ufffd\\ufffd\\ufffd\\ufffd\\ufffd\\ufffd\\ufffd\\ufffd\\ufffd\\ufffd"},
-	    {"\x01\x1f \x7f\"\\/", "\\u0001\\u001f \\u007f\\u0022\\u005c/"},
+	    {"\x01\x1f \x7f\"\\/", "\\u0001\\u001f \\u007f\\\"\\\\/"},
 	};
 
 	(void)state;
