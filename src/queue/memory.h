@@ -346,6 +346,7 @@ void wq__breathe(struct wq__memory *m);
 enum wq__ending { WQ__ENDED, WQ__GIVEN_BACK, WQ__TAKEN_BACK };
 void wq__watch_hold_end(struct wq__memory *m, uint32_t id, enum wq__ending how, bool gone);
 int wq__watch_hold(struct wq__memory *m, uint32_t id, int64_t deadline_ns);
+void wq__tell_if_none(struct wq__memory *m);
 int wq__mem_wait_idle(void *state, int64_t deadline_ns);
 int wq__mem_wait_key(void *state, const void *key, size_t len, int64_t deadline_ns);
 int wq__mem_shutdown(void *state);

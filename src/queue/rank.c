@@ -557,8 +557,12 @@ uint32_t wq__rank_pop(struct wq__memory *m)
 	struct wq__line *line;
 	uint32_t id = first_of(r, &r->levels, &line);
 
-	if (r->grouped)
-		return start_one(m, id, line);
+	if (r->grouped) {
+		id = start_one(m, id, line);
+		if (wq__unlikely(m->flags & WQ__GATED))
+			wq__tell_if_none(m);
+		return id;
+	}
 	m->nready--;
 	line->keys--;
 	leave_line(r, &r->levels, line, id);

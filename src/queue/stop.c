@@ -184,6 +184,13 @@ static void tell_all(struct wq__memory *m)
 		wq__fd_signal(m);
 }
 
+/* A key has left the line. If none is queued, Gets that waited for blocked keys are over. */
+void wq__tell_if_none(struct wq__memory *m)
+{
+	if (m->flags & WQ__GATED && wq__queued(m) == 0)
+		tell_all(m);
+}
+
 /*
  * From now on no key comes due that is not due yet, or all of them are. A Get that finds
  * nothing in line afterwards is right to leave, however long closing takes.
