@@ -341,7 +341,7 @@ void wq__promote_all(struct wq__memory *m)
 /* Is a key ready? A FIFO wants the first of those that are due, any other order all of them. */
 bool wq__ready(struct wq__memory *m)
 {
-	if (m->nready == 0 && m->flags & (WQ__ORDERED | WQ__RANKED))
+	if (m->flags & (WQ__ORDERED | WQ__RANKED))
 		wq__promote_all(m);
 	while (m->nready == 0 && wq__tick(m) >= 0 && m->nready == 0 && m->due_left)
 		wq__breathe(m);
