@@ -115,7 +115,7 @@ void wq__group_push(struct wq__memory *m, struct wq__keygroup *g, uint32_t group
 /* The hold of a key ends, and its entry goes. */
 void wq__group_done(struct wq__memory *m, uint32_t group);
 
-/* One entry or add more, or less, of that group. Without any it is listed, once its bucket is full. */
+/* One entry or add more, or less, of that group. Without any it is idle once its bucket is full. */
 void wq__group_use(struct wq__memory *m, uint32_t group);
 void wq__group_drop(struct wq__memory *m, uint32_t group);
 
