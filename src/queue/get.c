@@ -117,9 +117,9 @@ static char **copy_of(const struct wq__memory *m, struct wq__entry *e)
 }
 
 /*
- * A tool watches memory. The item's key and value are copies that live as long as the hold: whoever reads
- * it afterwards is told where it was given back, instead of reading another key. It is malloc's,
- * whatever the allocator: that is what tools know.
+ * A tool watches memory. The item's key and value are copies that live as long as the hold: whoever
+ * reads them afterwards is told where they were given back, instead of reading another key. They
+ * are malloc's, whatever the allocator: that is what tools know.
  */
 static wq__cold void copy_key(const struct wq__memory *m, struct wq__entry *e, wq_item *item)
 {

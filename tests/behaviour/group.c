@@ -683,7 +683,7 @@ static void remembered_keys_keep_their_group(void **state)
 	fixture_close(&f, 0);
 }
 
-/* ---- looking ---------------------------------------------------------------------------------- */
+/* ---- looking --------------------------------------------------------------- */
 
 static void the_busiest(void **state)
 {
@@ -755,7 +755,7 @@ static void the_busiest_of_many(void **state)
 	fixture_close(&f, 5001);
 }
 
-/* ---- random steps -------------------------------------------------------------------------------- */
+/* ---- random steps ---------------------------------------------------------- */
 
 static uint64_t seed;
 
