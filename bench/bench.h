@@ -160,6 +160,8 @@ void bench_child(const char *option, char *line, size_t size);
 wq_queue *bench_queue(void);
 /* A queue that does the same in every run; either may be NULL. */
 wq_queue *bench_seeded_queue(const wq_clock *clock, const wq_order *order);
+/* A queue with priorities. */
+wq_queue *bench_ranked_queue(void);
 /* A queue with metrics; r may be NULL. */
 wq_queue *bench_named_queue(wq_registry *r);
 void bench_queue_free(wq_queue *q, size_t left);

@@ -4,6 +4,7 @@
  *   bulk_add        1M Adds to a fresh queue, its memory included
  *   bulk_get_done   then Get+Done of all of them
  *   ..._many        the same in batches of 32
+ *   ..._priority    the same with 3 priorities in turn
  *
  * A repetition takes about a quarter of a second, and no machine with
  * neighbours is left alone for so long: it is a course of slices (see
@@ -29,6 +30,7 @@ struct bulk {
 /* Keys `from` to `to`; each returns whether all went well. */
 struct ways {
 	bool (*move[WAYS])(wq_queue *q, size_t from, size_t to);
+	bool ranked;
 };
 
 static bool add_each(wq_queue *q, size_t from, size_t to)
@@ -38,6 +40,19 @@ static bool add_each(wq_queue *q, size_t from, size_t to)
 
 	for (size_t i = from; i < to; i++)
 		bad |= wq_add(q, bench_key(pool, i), KEY_LEN) != WQ_QUEUED;
+	return !bad;
+}
+
+static bool add_ranked(wq_queue *q, size_t from, size_t to)
+{
+	const struct bench_keys *pool = bench_pool();
+	int bad = 0;
+
+	for (size_t i = from; i < to; i++) {
+		wq_add_options o = {.priority = (int32_t)(i % 3)};
+
+		bad |= wq_add_with(q, bench_key(pool, i), KEY_LEN, &o) != WQ_QUEUED;
+	}
 	return !bad;
 }
 
@@ -109,7 +124,7 @@ static void bulk_run(const void *arg, void *state, struct bench_sample *samples)
 	struct bulk *b = state;
 	size_t n = bench_sizes.keys, first = b->nprimitives;
 
-	b->q = bench_seeded_queue(NULL, NULL);
+	b->q = ways->ranked ? bench_ranked_queue() : bench_seeded_queue(NULL, NULL);
 	for (int way = 0; way < WAYS; way++) {
 		struct bench_course *c = &b->courses[way];
 
@@ -139,8 +154,9 @@ static void bulk_combine(const void *state, struct bench_sample *samples)
 		samples[way].value = bench_course_best(&b->courses[way]) / (double)bench_sizes.keys;
 }
 
-static const struct ways one_by_one = {{add_each, get_done_each}};
-static const struct ways in_batches = {{add_many, get_done_many}};
+static const struct ways one_by_one = {.move = {add_each, get_done_each}};
+static const struct ways in_batches = {.move = {add_many, get_done_many}};
+static const struct ways ranked = {.move = {add_ranked, get_done_each}, .ranked = true};
 
 #define BULK(suffix_, ways_, add_, get_)                                                           \
 	{                                                                                          \
@@ -153,6 +169,7 @@ static const struct ways in_batches = {{add_many, get_done_many}};
 static const struct bench_group groups[] = {
     BULK("", &one_by_one, 0.65, 0.45),
     BULK("_many", &in_batches, 0.5, 0.25),
+    BULK("_priority", &ranked, 1, 0.7),
 };
 
 const struct bench_groups bench_bulk = {groups, sizeof groups / sizeof groups[0]};

@@ -30,6 +30,7 @@ struct shape {
 	void (*finish)(struct side *self);
 	bool hot;
 	bool work;
+	bool ranked; /* keys have priorities */
 };
 
 /* Padded on purpose: each of these is written by other threads than its neighbours. */

@@ -239,9 +239,8 @@ static void cycle_groups(const char *name)
 	static wq_separator namespace = {.byte = '/', .n = 1};
 
 	count_rich(
-	    name,
-	    (wq_options){.group = wq_group_before, .group_ctx = &namespace, .group_limit = 2}, 1,
-	    NULL);
+	    name, (wq_options){.group = wq_group_before, .group_ctx = &namespace, .group_limit = 2},
+	    1, NULL);
 }
 
 static void cycle_values(const char *name)

@@ -36,10 +36,9 @@
 #endif
 
 static const struct bench_groups *const all[] = {
-    &bench_single, &bench_bulk,    &bench_threads, &bench_wake,  &bench_memory,
-    &bench_wheel,  &bench_delay,   &bench_burst,   &bench_late,  &bench_parts,
-    &bench_limit,  &bench_workers, &bench_scrape,  &bench_sweep, &bench_resident,
-    &bench_rich,
+    &bench_single, &bench_bulk,  &bench_threads,  &bench_wake,  &bench_memory, &bench_wheel,
+    &bench_delay,  &bench_burst, &bench_late,     &bench_parts, &bench_limit,  &bench_workers,
+    &bench_scrape, &bench_sweep, &bench_resident, &bench_rich,
 };
 
 enum { REPS_QUICK = 2, REPS_MAX = 100, ROWS_MAX = 160 };

@@ -72,6 +72,15 @@ wq_queue *bench_seeded_queue(const wq_clock *clock, const wq_order *order)
 	return q;
 }
 
+wq_queue *bench_ranked_queue(void)
+{
+	wq_queue *q = NULL;
+
+	bench_check(wq_new(&q, &(wq_options){.priorities = 1, .seed = 1}) == WQ_OK,
+	            "no queue with priorities");
+	return q;
+}
+
 wq_queue *bench_named_queue(wq_registry *r)
 {
 	wq_queue *q = NULL;

@@ -96,9 +96,8 @@ static void compare(struct rich *with, struct rich *without, struct bench_sample
 static wq_separator namespace = {.byte = '/', .n = 1};
 
 static const wq_options plain = {.name = NULL}, priorities = {.priorities = 1},
-                        aging = {.priorities = 1, .aging_ns = WQ_SECOND},
-                        values = {.values = 1},
-                        groups_of_2 = {.group = wq_group_before,
+			aging = {.priorities = 1, .aging_ns = WQ_SECOND}, values = {.values = 1},
+			groups_of_2 = {.group = wq_group_before,
                                        .group_ctx = &namespace,
                                        .group_limit = 2};
 
@@ -170,7 +169,7 @@ static const struct bench_group groups[] = {
     RICH("cycle_priority", 1.3, "cycle_empty", 9, &priorities, priority_run),
     RICH("cycle_levels", 1.5, "cycle_1m", 3, &(const uint32_t){LEVELS}, levels_run),
     RICH("cycle_levels_1", 1.5, "cycle_1m", 3, &(const uint32_t){1}, levels_run),
-    RICH("cycle_aging", 2.5, "cycle_empty", 9, &aging, priority_run),
+    RICH("cycle_aging", 5, "cycle_empty", 9, &aging, priority_run),
     RICH("cycle_groups", 1.5, "cycle_empty", 9, NULL, groups_run),
     RICH("cycle_blocked", 1.5, "cycle_empty", 3, NULL, blocked_run),
     RICH("cycle_values", 1.2, "cycle_empty", 9, NULL, values_run),

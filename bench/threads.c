@@ -5,6 +5,7 @@
  *   threads@T    the same with T of either
  *   pc_next_P_C  the consumers use wq_next()
  *   pc_many_P_C  both sides work in batches of 32
+ *   pc_priority_P_C  keys have 3 priorities in turn
  *   short_P_C    the producers keep the backlog under 1,024 keys
  *   hot_P_C      1,000 keys, some much more often than others; for a fixed
  *                time; what counts is Adds + 2 × Gets (a Get brings a Done)
@@ -38,6 +39,23 @@ static void produce_all(struct side *self)
 	flow_part(self, &from, &to);
 	for (size_t i = from; i < to; i++)
 		bad |= wq_add(q, bench_key(pool, i), KEY_LEN) != WQ_QUEUED;
+	self->bad = bad;
+	self->count = to - from;
+}
+
+static void produce_ranked(struct side *self)
+{
+	const struct bench_keys *pool = bench_pool();
+	wq_queue *q = self->flow->q;
+	size_t from, to;
+	int bad = 0;
+
+	flow_part(self, &from, &to);
+	for (size_t i = from; i < to; i++) {
+		wq_add_options o = {.priority = (int32_t)(i % 3)};
+
+		bad |= wq_add_with(q, bench_key(pool, i), KEY_LEN, &o) != WQ_QUEUED;
+	}
 	self->bad = bad;
 	self->count = to - from;
 }
@@ -202,7 +220,7 @@ static void flow_run(const void *arg, void *state, struct bench_sample *samples)
 	struct flow *f = state;
 	struct flow_result r;
 
-	f->q = bench_queue();
+	f->q = s->ranked ? bench_ranked_queue() : bench_queue();
 	r = flow_go(f);
 	bench_queue_free(f->q, 0);
 	samples[0].limit = most_work(); /* work_: the others have a floor */
@@ -314,6 +332,17 @@ static const struct bench_group groups[] = {
     FLOW("short_4_4", "keys/s", 15, 9e6, 4, 4, produce_short, consume_short, false),
     FLOW("hot_1_1", "ops/s", 15, 50e6, 1, 1, produce_hot, consume_all, true),
     FLOW("hot_4_4", "ops/s", 15, 30e6, 4, 4, produce_hot, consume_all, true),
+    {
+	.rows = {{"pc_priority_1_1", "keys/s", BAR_FLOOR, 4e6, "floor"}},
+	.nrows = 1,
+	.reps = 9,
+	.threads = true,
+	.arg = &(const struct shape){1, 1, produce_ranked, consume_all, .finish = shut,
+                                     .ranked = true},
+	.setup = flow_setup,
+	.run = flow_run,
+	.teardown = flow_teardown,
+    },
     {
 	.rows = {{"work_1us", "keys/s", BAR_NONE, 0, "1 us a key on all CPUs"}},
 	.nrows = 1,

@@ -32,6 +32,7 @@ static const char overview[] =
     "  wq help COMMAND                   help for one command; man wq: the manual\n"
     "  wq --version\n";
 
+/* All texts of a command follow each other: compilers need not take a literal of any length. */
 static const struct {
 	const char *command;
 	const char *text;
@@ -45,13 +46,18 @@ static const struct {
      "\n"
      "In COMMAND and ARG {} is the key, {.} the key without its extension, {/} its base name, "
      "{//}\n"
-     "its directory, {/.} the base name without its extension, {#} the attempt, {%} the worker.\n"
-     "Without any of the first five the key is the last argument. No shell is involved. The\n"
-     "environment has WQ_KEY, WQ_ATTEMPT, WQ_WORKER.\n"
+     "its directory, {/.} the base name without its extension, {value} its value, {#} the "
+     "attempt,\n"
+     "{%} the worker. Without any of the first five the key is the last argument. No shell is\n"
+     "involved. The environment has WQ_KEY, WQ_VALUE, WQ_PRIORITY, WQ_GROUP, WQ_ATTEMPT, "
+     "WQ_WORKER.\n"
      "\n"
      "Input\n"
      "  -0, --null                keys end with NUL instead of a line feed\n"
      "  -d, --delimiter=C         keys end with C\n"
+     "      --value-after=C       lines are KEY, C, VALUE; --value-after='\\t': a tab\n"
+     "      --merge=HOW           values of a key that merges: last, first, or, append or\n"
+     "                            append:SEPARATOR (last)\n"
      "  -a, --arg-file=FILE       read FILE; -: standard input, also with --socket\n"
      "      --max-queue=N         stop reading while N keys are queued or waiting (100000)\n"
      "      --socket=PATH         take keys and commands from other processes; see wq help add\n"
@@ -67,8 +73,15 @@ static const struct {
      "      --command-wait=TIME   wait for a command that cannot be executed any more (30s)\n"
      "      --rate=N/s            start at most N commands per second (also N/m, N/h)\n"
      "      --burst=N             start up to N at once after idle time (1)\n"
+     "      --group-by=C[:N]      the group of a key is what stands before the N-th C: /:3 of a "
+     "URL\n"
+     "                            is its host; groups take turns\n"
+     "      --group-jobs=N        commands at once for each group\n"
+     "      --group-rate=N/s      start at most N commands per second for each group\n"
+     "      --aging=TIME          raise the priority of a queued key by 1 after each TIME\n"
      "      --dry-run             print the commands, run none\n"
-     "\n"
+     "\n"},
+    {"run",
      "Failures: after exit status 100 a key is dead; after any other it is retried\n"
      "      --retries=N           retry a key N times (3), or forever\n"
      "      --backoff=MIN..MAX    wait MIN, twice that, ... up to MAX (1s..5m)\n"
@@ -116,12 +129,15 @@ static const struct {
 	"  --timeout=TIME   exit with status 75 after TIME, 0: never; without it, if the run "     \
 	"does\n"                                                                                   \
 	"                   not respond for 10s\n"
-    {"add", "usage: wq add [--socket=PATH] [--after=TIME] [--wait] KEY...|-\n\n"
+    {"add", "usage: wq add [--socket=PATH] [--after=TIME] [--priority=N] [--value=TEXT] [--wait] "
+            "KEY...|-\n\n"
             "Adds keys to a run, and waits while it is full. Any process can do\n"
             "that: each line that is written to the socket is a key, `echo KEY | nc -NU PATH`.\n"
             "  -              read keys from standard input, one per line\n"
             "  -0, --null     keys on standard input end with NUL\n"
             "  --after=TIME   run them after TIME\n"
+            "  --priority=N   -32768 to 32767: higher runs sooner (0)\n"
+            "  --value=TEXT   a value for the command: {value}, WQ_VALUE\n"
             "  --wait         wait until they are finished: exit status 0 all are done, 123 one\n"
             "                 is dead, 125 one was cancelled, 75 the run ended before\n"
             "  -v, --verbose  print how many keys there were, and how many merged\n"
@@ -134,7 +150,8 @@ static const struct {
             "not a terminal, the state is printed once.\n"
             "  --interval=TIME   refresh every TIME (1s)\n" AT},
     {"ls", "usage: wq ls [--socket=PATH] [--state=S] [--limit=N] [--json | -0]\n\n"
-           "Lists keys: state, age or due time, failures (+: dirty, runs once more), key.\n"
+           "Lists keys: state, age or due time, failures (+: dirty, runs once more), key, and its\n"
+           "priority, group and value, if it has them.\n"
            "  --state=S   queued, running or waiting; dead: those that died recently\n"
            "  --limit=N   at most N keys (1000); 0: all\n"
            "  --json      print a JSON object for each\n"
@@ -180,13 +197,14 @@ static int print(const char *text)
 
 int help(const char *command)
 {
-	if (!command) {
+	int rc = -1;
+
+	if (!command)
 		return print(overview);
-	}
-	for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
-		if (strcmp(command, texts[i].command) == 0) {
-			return print(texts[i].text);
-		}
-	}
+	for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
+		if (strcmp(command, texts[i].command) == 0 && rc != EXIT_TROUBLE)
+			rc = print(texts[i].text);
+	if (rc >= 0)
+		return rc;
 	return usage(NULL, "%s: unknown command", shown(command, strlen(command)));
 }

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include <wq/pool.h>
+#include <wq/value.h>
 
 #include "base/utf8.h"
 #include "cli/base/parse.h"
@@ -19,13 +20,17 @@
 #include "cli/socket/place.h"
 
 enum {
-	BACKOFF = 256,
+	AGING = 256,
+	BACKOFF,
 	BURST,
 	COMMAND_WAIT,
 	DEAD,
 	DEBOUNCE,
 	DRY_RUN,
 	GRACE,
+	GROUP_BY,
+	GROUP_JOBS,
+	GROUP_RATE,
 	HALT,
 	HTTP,
 	JITTER,
@@ -35,6 +40,7 @@ enum {
 	LOG,
 	MAX_QUEUE,
 	MAX_WAIT,
+	MERGE,
 	METRICS_FILE,
 	NAME,
 	NO_PROGRESS,
@@ -48,9 +54,11 @@ enum {
 	SUMMARY,
 	TAG,
 	TIMEOUT,
+	VALUE_AFTER,
 };
 
 static const struct option longs[] = {
+    {"aging", required_argument, NULL, AGING},
     {"arg-file", required_argument, NULL, 'a'},
     {"backoff", required_argument, NULL, BACKOFF},
     {"burst", required_argument, NULL, BURST},
@@ -60,6 +68,9 @@ static const struct option longs[] = {
     {"delimiter", required_argument, NULL, 'd'},
     {"dry-run", no_argument, NULL, DRY_RUN},
     {"grace", required_argument, NULL, GRACE},
+    {"group-by", required_argument, NULL, GROUP_BY},
+    {"group-jobs", required_argument, NULL, GROUP_JOBS},
+    {"group-rate", required_argument, NULL, GROUP_RATE},
     {"halt", required_argument, NULL, HALT},
     {"help", no_argument, NULL, 'h'},
     {"http", required_argument, NULL, HTTP},
@@ -73,6 +84,7 @@ static const struct option longs[] = {
     {"max-args", required_argument, NULL, 'n'},
     {"max-queue", required_argument, NULL, MAX_QUEUE},
     {"max-wait", required_argument, NULL, MAX_WAIT},
+    {"merge", required_argument, NULL, MERGE},
     {"metrics-file", required_argument, NULL, METRICS_FILE},
     {"name", required_argument, NULL, NAME},
     {"no-progress", no_argument, NULL, NO_PROGRESS},
@@ -88,6 +100,7 @@ static const struct option longs[] = {
     {"summary", no_argument, NULL, SUMMARY},
     {"tag", no_argument, NULL, TAG},
     {"timeout", required_argument, NULL, TIMEOUT},
+    {"value-after", required_argument, NULL, VALUE_AFTER},
     {"verbose", no_argument, NULL, 'v'},
     {NULL, 0, NULL, 0},
 };
@@ -239,6 +252,43 @@ static int socket_group(const char *value, int64_t *gid)
 	return 0;
 }
 
+static int aging(const char *value, int64_t *ns)
+{
+	return parse_span(value, ns) && *ns <= WQ_AGING_MAX
+	           ? 0
+	           : bad("aging", value, "a time like 10s or 5m, at most 12h");
+}
+
+/* last, first, or, append, append:SEPARATOR */
+static int merge(char *value, struct options *o)
+{
+	static const char append[] = "append:";
+
+	o->merge_with = NULL;
+	if (strcmp(value, "last") == 0)
+		o->merge = wq_merge_last;
+	else if (strcmp(value, "first") == 0)
+		o->merge = wq_merge_first;
+	else if (strcmp(value, "or") == 0)
+		o->merge = wq_merge_or;
+	else if (strcmp(value, "append") == 0)
+		o->merge = wq_merge_append;
+	else if (strncmp(value, append, sizeof append - 1) == 0) {
+		char *text = grow(NULL, strlen(value) + 1);
+
+		o->merge = wq_merge_append;
+		if (parse_text(value + sizeof append - 1, text)) {
+			o->merge_with = text;
+			return 0;
+		}
+		free(text);
+		return bad("merge", value,
+		           "append: and a text, in which \\n, \\t, \\x1f may stand");
+	} else
+		return bad("merge", value, "last, first, or, append or append:SEPARATOR");
+	return 0;
+}
+
 static int take(struct options *o, int c, char *arg)
 {
 	uint64_t n = 0;
@@ -272,6 +322,9 @@ static int take(struct options *o, int c, char *arg)
 	case 'v':
 		o->verbose = true;
 		break;
+	case AGING:
+		rc = aging(arg, &o->aging_ns);
+		break;
 	case BACKOFF:
 		if (!parse_range(arg, &o->backoff_ns, &o->backoff_max_ns))
 			rc = bad("backoff", arg, "a time or a range like 1s..5m");
@@ -294,6 +347,18 @@ static int take(struct options *o, int c, char *arg)
 		break;
 	case GRACE:
 		rc = span("grace", arg, &o->grace_ns);
+		break;
+	case GROUP_BY:
+		if (!parse_separator(arg, &o->group_by.byte, &o->group_by.n))
+			rc = bad("group-by", arg, "a character, or one and its number like /:3");
+		break;
+	case GROUP_JOBS:
+		rc = count("group-jobs", arg, WQ_WORKERS_MAX, &n);
+		o->group_jobs = (uint32_t)n;
+		break;
+	case GROUP_RATE:
+		if (!parse_rate(arg, &o->group_rate))
+			rc = bad("group-rate", arg, "a rate like 50/s, 10/m or 3/h");
 		break;
 	case HALT:
 		if (!parse_halt(arg, &o->halt))
@@ -328,6 +393,9 @@ static int take(struct options *o, int c, char *arg)
 		break;
 	case MAX_WAIT:
 		rc = span("max-wait", arg, &o->max_wait_ns);
+		break;
+	case MERGE:
+		rc = merge(arg, o);
 		break;
 	case METRICS_FILE:
 		rc = target("metrics-file", arg, &o->metrics_file);
@@ -370,6 +438,11 @@ static int take(struct options *o, int c, char *arg)
 		break;
 	case TIMEOUT:
 		rc = span("timeout", arg, &o->timeout_ns);
+		break;
+	case VALUE_AFTER:
+		o->has_values = true;
+		if (!parse_char(arg, &o->value_after))
+			rc = bad("value-after", arg, "one character, or \\n, \\t, \\x1f");
 		break;
 	default:
 		break;
@@ -427,6 +500,25 @@ static int check_socket(struct options *o)
 	return 0;
 }
 
+static int check_groups(const struct options *o)
+{
+	if (o->group_by.n == 0 && (o->group_jobs > 0 || o->group_rate > 0))
+		return usage("run", "--group-jobs and --group-rate go with --group-by");
+	if (o->group_by.n > 0 && o->max_args > 1)
+		return usage("run", "--max-args: the keys of one command are of several groups: "
+		                    "--group-by does not go with it");
+	return 0;
+}
+
+static int check_values(const struct options *o)
+{
+	if (o->has_values && o->value_after == o->delimiter)
+		return usage("run", "--value-after: this character ends keys (--delimiter)");
+	if (o->has_values && o->value_after == '\0')
+		return usage("run", "--value-after \\0: a key cannot contain NUL");
+	return 0;
+}
+
 /* What each option alone cannot see. */
 static int check(struct options *o, int ncommand)
 {
@@ -454,6 +546,8 @@ static int check(struct options *o, int ncommand)
 	if (o->max_args > 1 && words_vary(o->command[0]))
 		return usage("run", "--max-args: %s: the command's name cannot depend on its keys",
 		             shown(o->command[0], strlen(o->command[0])));
+	if (check_groups(o) != 0 || check_values(o) != 0)
+		return EXIT_USAGE;
 	if (shared_file(o))
 		return usage("run", "%s is given twice: each option wants a file of its own",
 		             shown(shared_file(o), strlen(shared_file(o))));
@@ -464,7 +558,7 @@ static int check(struct options *o, int ncommand)
 	/* Nothing is run, so nothing is written: --leftover may be the very file of keys. */
 	if (o->dry_run) {
 		o->leftover = o->dead = o->log = o->results = o->metrics_file = NULL;
-		o->rate = 0;
+		o->rate = o->group_rate = 0;
 		o->debounce_ns = o->max_wait_ns = 0;
 	}
 	/* A socket is an input of its own: standard input is read only if it is asked for. */

@@ -5,7 +5,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <wq/group.h>
 #include <wq/limiter.h>
+#include <wq/types.h>
 
 /* When failed keys end the run. */
 struct halt {
@@ -19,6 +21,8 @@ struct options {
 	const char *file; /* NULL or "-": standard input */
 	bool no_input;    /* a socket alone */
 	char delimiter;
+	bool has_values;  /* lines are KEY, this, VALUE: */
+	char value_after; /* of the first in a line */
 	size_t max_queue;
 	/* what is run */
 	char **command; /* ends with NULL */
@@ -37,6 +41,13 @@ struct options {
 	int burst;
 	int64_t debounce_ns; /* 0: at once */
 	int64_t max_wait_ns; /* 0: no bound */
+	/* priorities, groups, values */
+	int64_t aging_ns;       /* 0: none */
+	wq_separator group_by;  /* n 0: no groups */
+	uint32_t group_jobs;    /* 0: any number */
+	double group_rate;      /* 0: as they come */
+	wq_merge_fn merge;      /* NULL: the last value counts */
+	const char *merge_with; /* of append: what stands between two; NULL: a line feed */
 	/* what is shown and kept */
 	bool tag, line_buffer, keep_order, quiet, verbose, summary, progress;
 	const char *results, *log, *leftover, *dead;

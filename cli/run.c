@@ -64,6 +64,17 @@ static bool make_queue(struct run *r)
 				.dead_letter = settle_dead,
 				.dead_ctx = r,
 				.within = o->max_wait_ns > 0,
+				.priorities = 1,
+				.aging_ns = o->aging_ns,
+				.values = 1,
+				.merge = o->merge,
+				/* Only wq_merge_append() looks at it, and does not write. */
+				.merge_ctx = (void *)(uintptr_t)o->merge_with,
+				.group = o->group_by.n > 0 ? wq_group_before : NULL,
+				.group_ctx =
+				    o->group_by.n > 0 ? (void *)(uintptr_t)&o->group_by : NULL,
+				.group_limit = o->group_jobs,
+				.group_rate = o->group_rate,
 			    });
 	if (rc != WQ_OK) {
 		say("the queue cannot be made: %s", wq_strerror(rc));

@@ -83,6 +83,7 @@ struct run {
 	uint32_t held;    /* keys that they work on */
 	size_t args_max;  /* bytes of keys that one command can be given, as far as is known */
 	bool paused;
+	bool blocked;        /* keys are queued, but of groups that can start none now */
 	struct stall stall;  /* no command can be executed for now */
 	bool executed;       /* one was */
 	wq_limiter *starts;  /* NULL: no rate */
@@ -120,11 +121,23 @@ uint64_t run_units(const struct run *r);
 
 /* ---- intake.c ---- */
 
+/* A key, and what comes with it. */
+struct given {
+	const void *key;
+	size_t len;
+	int64_t after_ns; /* no sooner than that; 0: as the options say */
+	int32_t priority;
+	const void *value; /* NULL: none */
+	size_t value_len;
+};
+
 /*
- * A key was given; after_ns: no sooner than that, 0: as the options say. Answers what the queue
- * did; WQ_ESHUTDOWN when no keys are taken any more. Nothing is said.
+ * A key was given. Answers what the queue did; WQ_ESHUTDOWN when no keys are taken any more.
+ * Nothing is said.
  */
-int intake_add(struct run *r, const void *key, size_t len, int64_t after_ns);
+int intake_add(struct run *r, const struct given *g);
+/* Why it was refused. */
+const char *intake_error(int rc);
 /* A key that an earlier run has left, with its time and its failures. Answers like intake_add(). */
 int intake_restore(struct run *r, const struct record *rec);
 /* The queue has as many keys as it may: nobody reads any more keys for now. */

@@ -34,6 +34,7 @@
 #include <wq/engine.h>
 #include <wq/eventloop.h>
 #include <wq/get.h>
+#include <wq/group.h>
 #include <wq/heap.h>
 #include <wq/inspect.h>
 #include <wq/limiter.h>
@@ -42,12 +43,14 @@
 #include <wq/order.h>
 #include <wq/parallel.h>
 #include <wq/pool.h>
+#include <wq/priority.h>
 #include <wq/queue.h>
 #include <wq/retry.h>
 #include <wq/snapshot.h>
 #include <wq/status.h>
 #include <wq/timer.h>
 #include <wq/types.h>
+#include <wq/value.h>
 #include <wq/version.h>
 #include <wq/wait.h>
 #include <wq/wheel.h>

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 JUDGE = "client-go"
 POINTERS = "glib"  # hands pointers over, without keys
+PRIORITIES = "controller-runtime"  # the peer whose queue has them
 
 
 @dataclass(frozen=True)
@@ -23,21 +24,22 @@ class Row:
     ahead_of: tuple = ()  # peers whose figure it beats
     ahead_of_all: bool = False
     words: str = ""  # the bar, as it was asked for
+    judge: str = JUDGE  # whom the ratio is to
 
     @property
     def timer(self):
         return self.ahead_of_all
 
 
-def row(name, ratio=None, means="", theirs=None, goal=None, ahead_of=(), words=None):
+def row(name, ratio=None, means="", theirs=None, goal=None, ahead_of=(), words=None, judge=JUDGE):
     """goal: (value, unit)."""
     if words is None:
-        said = [f"≥ {ratio:g} ×"] if ratio else []
+        said = [f"≥ {ratio:g} ×" + ("" if judge == JUDGE else f" {judge}")] if ratio else []
         if goal:
             said.append(("≥ " if more_is_better(goal[1]) else "≤ ") + format_goal(*goal))
         said += [f"ahead of {peer}" for peer in ahead_of]
         words = ", ".join(said)
-    return Row(name, means, tuple(theirs or (name,)), ratio, goal[0] if goal else None, tuple(ahead_of), words=words)
+    return Row(name, means, tuple(theirs or (name,)), ratio, goal[0] if goal else None, tuple(ahead_of), words=words, judge=judge)
 
 
 def timer_row(name, means):
@@ -73,6 +75,10 @@ ROWS = (
     row("bulk_add_many", 5, "1M adds, in batches", ["bulk_add"]),
     row("bulk_get_done", 3.5, "get and done of 1M keys"),
     row("bulk_get_done_many", 7, "get and done of 1M keys, in batches", ["bulk_get_done"]),
+    row("cycle_priority", 10, "add, get, done with 3 priorities", judge=PRIORITIES),
+    row("bulk_add_priority", 10, "1M adds with 3 priorities", judge=PRIORITIES),
+    row("bulk_get_done_priority", 10, "get and done of 1M keys with 3 priorities", judge=PRIORITIES),
+    row("pc_priority_1_1", 10, "1 + 1, with 3 priorities", judge=PRIORITIES),
     row("pc_1_1", None, "1 producer, 1 worker", goal=rate(14), ahead_of=[POINTERS]),
     row("pc_next_1_1", None, "1 + 1, done and get in one step", ["pc_1_1"], goal=rate(15), ahead_of=[POINTERS]),
     row("pc_many_1_1", None, "1 + 1, in batches", ["pc_1_1"], goal=rate(15), ahead_of=[POINTERS]),
@@ -156,7 +162,7 @@ def met(told):
     r, ratios = BY_NAME[told["name"]], told["ratio"]
     asked = [(ratios.get(peer), lambda x: x > 1, peer in ratios) for peer in (ratios if r.ahead_of_all else r.ahead_of)]
     if r.ratio is not None:
-        asked.append((ratios.get(JUDGE), lambda x: x >= r.ratio, JUDGE in ratios))
+        asked.append((ratios.get(r.judge), lambda x: x >= r.ratio, r.judge in ratios))
     answers = [(x is not None and reaches(x)) if known else None for x, reaches, known in asked]
     if r.goal is not None:
         answers.append(told["wq"] == r.goal or better(told["wq"], r.goal, told["unit"]))
@@ -168,7 +174,7 @@ def met(told):
 def bar_beside(told, peer):
     """The ratio to that peer at which the row would just meet what is asked of it; None: nothing is."""
     r = BY_NAME[told["name"]]
-    bars = [r.ratio] if peer == JUDGE and r.ratio is not None else []
+    bars = [r.ratio] if peer == r.judge and r.ratio is not None else []
     bars += [1] if peer in r.ahead_of or r.ahead_of_all else []
     if r.goal is not None and told["ratio"].get(peer):
         bars.append(told["ratio"][peer] * ratio(r.goal, told["wq"], told["unit"]))

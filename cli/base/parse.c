@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <wq/clock.h>
+#include <wq/types.h>
 
 #include "cli/base/text.h"
 
@@ -112,32 +113,89 @@ bool parse_count(const char *s, uint64_t min, uint64_t max, uint64_t *n)
 	return true;
 }
 
-bool parse_char(const char *s, char *c)
+bool parse_priority(const char *s, int32_t *priority)
+{
+	bool negative = *s == '-';
+	uint64_t n;
+
+	if (!parse_count(s + negative, 0, negative ? -(int64_t)WQ_PRIORITY_MIN : WQ_PRIORITY_MAX,
+	                 &n))
+		return false;
+	*priority = negative ? -(int32_t)n : (int32_t)n;
+	return true;
+}
+
+/* How long the escape sequence is; 0: it is none. */
+static size_t escaped(const char *s, char *c)
 {
 	static const char names[] = "n\nt\tr\r\\\\";
+	char digits[3];
+
+	if (s[1] == '0') {
+		*c = '\0';
+		return 2;
+	}
+	if (s[1] == 'x' && isxdigit((unsigned char)s[2]) && isxdigit((unsigned char)s[3])) {
+		memcpy(digits, s + 2, 2);
+		digits[2] = '\0';
+		*c = (char)strtoul(digits, NULL, 16);
+		return 4;
+	}
+	for (const char *p = names; *p != '\0'; p += 2) {
+		if (s[1] == p[0]) {
+			*c = p[1];
+			return 2;
+		}
+	}
+	return 0;
+}
+
+bool parse_char(const char *s, char *c)
+{
+	size_t n;
 
 	if (s[0] != '\0' && s[1] == '\0') {
 		*c = s[0];
 		return true;
 	}
-	if (s[0] != '\\')
+	n = s[0] == '\\' ? escaped(s, c) : 0;
+	return n > 0 && s[n] == '\0';
+}
+
+bool parse_text(const char *s, char *text)
+{
+	while (*s != '\0') {
+		size_t n = 1;
+
+		*text = *s;
+		if (*s == '\\')
+			n = escaped(s, text);
+		if (n == 0 || *text == '\0')
+			return false;
+		s += n;
+		text++;
+	}
+	*text = '\0';
+	return true;
+}
+
+bool parse_separator(const char *s, char *c, uint32_t *n)
+{
+	const char *colon = strrchr(s, ':');
+	char word[8];
+	uint64_t number;
+
+	*n = 1;
+	if (parse_char(s, c))
+		return true;
+	if (!colon || (size_t)(colon - s) >= sizeof word)
 		return false;
-	if (strcmp(s, "\\0") == 0) {
-		*c = '\0';
-		return true;
-	}
-	if (s[1] == 'x' && isxdigit((unsigned char)s[2]) && isxdigit((unsigned char)s[3]) &&
-	    s[4] == '\0') {
-		*c = (char)strtoul(s + 2, NULL, 16);
-		return true;
-	}
-	for (const char *p = names; *p != '\0'; p += 2) {
-		if (s[1] == p[0] && s[2] == '\0') {
-			*c = p[1];
-			return true;
-		}
-	}
-	return false;
+	memcpy(word, s, (size_t)(colon - s));
+	word[colon - s] = '\0';
+	if (!parse_char(word, c) || !parse_count(colon + 1, 1, UINT32_MAX, &number))
+		return false;
+	*n = (uint32_t)number;
+	return true;
 }
 
 bool parse_address(const char *s, char **host, uint16_t *port)

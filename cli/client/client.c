@@ -164,7 +164,19 @@ static int wait_keys(struct client *c)
 
 /* ---- command lines ------------------------------------------------------- */
 
-enum { AFTER = 256, INTERVAL, JSON, KILL, LIMIT_OPTION, NO_WAIT, STATE, TIMEOUT, WAIT };
+enum {
+	AFTER = 256,
+	INTERVAL,
+	JSON,
+	KILL,
+	LIMIT_OPTION,
+	NO_WAIT,
+	PRIORITY,
+	STATE,
+	TIMEOUT,
+	VALUE,
+	WAIT
+};
 
 static const struct option longs[] = {
     {"after", required_argument, NULL, AFTER},
@@ -175,9 +187,11 @@ static const struct option longs[] = {
     {"limit", required_argument, NULL, LIMIT_OPTION},
     {"no-wait", no_argument, NULL, NO_WAIT},
     {"null", no_argument, NULL, '0'},
+    {"priority", required_argument, NULL, PRIORITY},
     {"socket", required_argument, NULL, 's'},
     {"state", required_argument, NULL, STATE},
     {"timeout", required_argument, NULL, TIMEOUT},
+    {"value", required_argument, NULL, VALUE},
     {"verbose", no_argument, NULL, 'v'},
     {"wait", no_argument, NULL, WAIT},
     {NULL, 0, NULL, 0},
@@ -185,14 +199,14 @@ static const struct option longs[] = {
 
 static const struct {
 	const char *name;
-	int options[4]; /* beside -s, -h and --timeout */
+	int options[6]; /* beside -s, -h and --timeout */
 	int min, max;   /* arguments; max -1: any number */
 	const char *wanted;
 	bool keys;
 	int (*fn)(struct client *c);
 } commands[] = {
     {"add",
-     {AFTER, '0', 'v', WAIT},
+     {AFTER, '0', PRIORITY, 'v', VALUE, WAIT},
      1,
      -1,
      "which keys? KEY..., or - for standard input",
@@ -249,6 +263,16 @@ static int take(struct client *c, int option, char *value)
 		    strcmp(value, "waiting") == 0 || strcmp(value, "dead") == 0)
 			return 0;
 		return bad(c, "state", value, "queued, running, waiting or dead");
+	case PRIORITY:
+		return parse_priority(value, &c->priority)
+		           ? 0
+		           : bad(c, "priority", value, "a number from -32768 to 32767");
+	case VALUE:
+		c->value = value;
+		if (strlen(value) <= WQ_VALUE_MAX)
+			return 0;
+		return usage(c->command, "--value: longer than %d bytes: %s", WQ_VALUE_MAX,
+		             shown(value, 60));
 	case JSON:
 		c->json = true;
 		break;

@@ -16,6 +16,8 @@ struct client {
 	int64_t after_ns, interval_ns;
 	int64_t timeout_ns; /* as ask_open() takes it */
 	uint64_t limit;
+	int32_t priority;
+	const char *value; /* NULL: none */
 	char **args;
 	int nargs;
 	int nplain; /* of those, that stood before any -- */

@@ -158,10 +158,27 @@ static void tell(const struct batch *b)
 		say("%" PRIu64 " given, %" PRIu64 " merged", b->given, b->merged);
 }
 
+/* What comes with all keys. An older run does not know the order, and says so. */
+static int begin_with(struct client *c)
+{
+	char priority[16];
+
+	if (c->priority == 0 && !c->value)
+		return EXIT_OK;
+	snprintf(priority, sizeof priority, "%" PRId32, c->priority);
+	ask_begin(&c->ask, "with");
+	ask_str(&c->ask, priority);
+	if (c->value)
+		ask_str(&c->ask, c->value);
+	return ask_say(&c->ask);
+}
+
 int client_add(struct client *c)
 {
-	struct batch b = {.c = c};
+	struct batch b = {.c = c, .status = begin_with(c)};
 
+	if (b.status != EXIT_OK)
+		return b.status;
 	begin(&b);
 	if (c->nplain == 1 && strcmp(c->args[0], "-") == 0) {
 		give_input(&b);

@@ -52,10 +52,17 @@ static const struct {
     FIELD(connections, NULL, COUNT),
     FIELD(waiters, NULL, COUNT),
     FIELD(per_second, NULL, REAL),
+    FIELD(blocked, NULL, COUNT),
+    FIELD(groups, NULL, COUNT),
+    FIELD(merge_failed, NULL, COUNT),
+    FIELD(queued_lower, NULL, COUNT),
 #undef FIELD
 };
 
-enum { FIELDS = sizeof fields / sizeof fields[0] };
+enum {
+	FIELDS = sizeof fields / sizeof fields[0],
+	SHOWN = 60, /* bytes of a value or group, for people */
+};
 
 /* ---- reading ------------------------------------------------------------- */
 
@@ -67,8 +74,35 @@ static void plain(char *word)
 			*word = '?';
 }
 
+static void read_level(struct state *s, const char *value)
+{
+	char *rest;
+
+	if (s->nlevels == LEVELS)
+		return;
+	s->level[s->nlevels].priority = (int32_t)strtol(value, &rest, 10);
+	s->level[s->nlevels++].queued = strtoull(rest, NULL, 10);
+}
+
+static void read_busy(struct state *s, const char *value)
+{
+	struct busy *b = &s->busiest[s->nbusiest];
+	char *rest;
+
+	if (s->nbusiest == BUSIEST)
+		return;
+	b->queued = strtoull(value, &rest, 10);
+	b->running = strtoull(rest, &rest, 10);
+	snprintf(b->name, sizeof b->name, "%s", *rest == ' ' ? rest + 1 : rest);
+	s->nbusiest++;
+}
+
 static void read_field(struct state *s, const char *name, const char *value)
 {
+	if (strcmp(name, "level") == 0)
+		read_level(s, value);
+	if (strcmp(name, "busiest") == 0)
+		read_busy(s, value);
 	for (size_t i = 0; i < FIELDS; i++) {
 		void *at = (char *)s + fields[i].at;
 
@@ -134,7 +168,7 @@ static const char *next(const char **at, const char *end, size_t *len)
 
 static void read_entry(struct entry *e, const char *at, size_t n)
 {
-	const char *end = at + n;
+	const char *end = at + n, *key;
 	size_t len;
 
 	snprintf(e->state, sizeof e->state, "%s", next(&at, end, &len));
@@ -143,9 +177,21 @@ static void read_entry(struct entry *e, const char *at, size_t n)
 	e->failures = strtoull(next(&at, end, &len), NULL, 10);
 	next(&at, end, &len);
 	e->dirty = len > 0;
-	at = next(&at, end, &e->len);
+	key = next(&at, end, &e->len);
 	e->key = grow(NULL, e->len + 1);
-	memcpy(e->key, at, e->len + 1);
+	memcpy(e->key, key, e->len + 1);
+	/* An older run ends here. */
+	e->priority = (int32_t)strtol(next(&at, end, &len), NULL, 10);
+	e->group_len = strtoull(next(&at, end, &len), NULL, 10);
+	e->grouped = len > 0 && e->group_len <= e->len;
+	next(&at, end, &len);
+	e->value = NULL;
+	if (len > 0) {
+		const char *value = next(&at, end, &e->value_len);
+
+		e->value = grow(NULL, e->value_len + 1);
+		memcpy(e->value, value, e->value_len + 1);
+	}
 }
 
 static int rank(const struct entry *e)
@@ -193,8 +239,10 @@ int show_get_entries(struct ask *a, struct entries *e)
 
 void show_free(struct entries *e)
 {
-	for (size_t i = 0; i < e->n; i++)
+	for (size_t i = 0; i < e->n; i++) {
 		free(e->at[i].key);
+		free(e->at[i].value);
+	}
 	free(e->at);
 	*e = (struct entries){0};
 }
@@ -207,6 +255,24 @@ static void seconds(struct text *t, int64_t ns)
 		text_str(t, "null");
 	else
 		text_print(t, "%" PRId64 ".%06" PRId64, ns / WQ_SECOND, ns % WQ_SECOND / 1000);
+}
+
+static void lists_json(struct text *t, const struct state *s)
+{
+	text_str(t, ",\"level\":[");
+	for (size_t i = 0; i < s->nlevels; i++)
+		text_print(t, "%s{\"priority\":%" PRId32 ",\"queued\":%" PRIu64 "}",
+		           i > 0 ? "," : "", s->level[i].priority, s->level[i].queued);
+	text_str(t, "],\"busiest\":[");
+	for (size_t i = 0; i < s->nbusiest; i++) {
+		const struct busy *b = &s->busiest[i];
+
+		text_str(t, i > 0 ? ",{\"name\":" : "{\"name\":");
+		text_json(t, b->name, strlen(b->name));
+		text_print(t, ",\"queued\":%" PRIu64 ",\"running\":%" PRIu64 "}", b->queued,
+		           b->running);
+	}
+	text_str(t, "]");
 }
 
 void show_state_json(struct text *t, const struct state *s)
@@ -234,7 +300,43 @@ void show_state_json(struct text *t, const struct state *s)
 			break;
 		}
 	}
+	lists_json(t, s);
 	text_str(t, "}\n");
+}
+
+void show_levels(struct text *t, const struct state *s)
+{
+	if (s->nlevels == 0)
+		return;
+	text_str(t, "queued by priority:");
+	for (size_t i = 0; i < s->nlevels; i++)
+		text_print(t, "%s %" PRId32 ": %" PRIu64, i > 0 ? "," : "", s->level[i].priority,
+		           s->level[i].queued);
+	if (s->queued_lower > 0)
+		text_print(t, ", lower: %" PRIu64, s->queued_lower);
+}
+
+void show_groups(struct text *t, const struct state *s)
+{
+	if (s->groups == 0)
+		return;
+	text_print(t, "%" PRIu64 " %s", s->groups, s->groups == 1 ? "group" : "groups");
+	for (size_t i = 0; i < s->nbusiest; i++) {
+		text_str(t, i > 0 ? ", " : "; the busiest: ");
+		text_visible(t, s->busiest[i].name, strlen(s->busiest[i].name), 60);
+		text_print(t, " (%" PRIu64 " running, %" PRIu64 " queued)", s->busiest[i].running,
+		           s->busiest[i].queued);
+	}
+}
+
+static void line(struct text *t, void (*show)(struct text *t, const struct state *s),
+                 const struct state *s)
+{
+	size_t before = t->n;
+
+	show(t, s);
+	if (t->n > before)
+		text_str(t, "\n");
 }
 
 void show_limits(struct text *t, const struct state *s)
@@ -258,8 +360,10 @@ void show_state(struct text *t, const struct state *s)
 	text_span(t, s->uptime_ns);
 	text_str(t, "; ");
 	show_limits(t, s);
-	text_print(t, "\n%" PRIu64 " running, %" PRIu64 " queued, %" PRIu64 " waiting", s->running,
-	           s->queued, s->waiting);
+	text_print(t, "\n%" PRIu64 " running, %" PRIu64 " queued", s->running, s->queued);
+	if (s->blocked > 0)
+		text_print(t, " (%" PRIu64 " blocked)", s->blocked);
+	text_print(t, ", %" PRIu64 " waiting", s->waiting);
 	if (s->next_due_ns >= 0) {
 		text_str(t, " (the next in ");
 		text_span(t, s->next_due_ns);
@@ -269,6 +373,12 @@ void show_state(struct text *t, const struct state *s)
 	           "\n%" PRIu64 " given = %" PRIu64 " merged + %" PRIu64 " refused + %" PRIu64
 	           " done + %" PRIu64 " dead + %" PRIu64 " cancelled + %" PRIu64 " unfinished\n",
 	           s->given, s->merged, s->refused, s->done, s->dead, s->cancelled, s->unfinished);
+	line(t, show_levels, s);
+	line(t, show_groups, s);
+	if (s->merge_failed > 0)
+		text_print(t,
+		           "%" PRIu64 " %s lost: too long, or no memory, when a key was retried\n",
+		           s->merge_failed, s->merge_failed == 1 ? "value is" : "values are");
 	text_print(t, "%" PRIu64 " attempts, %" PRIu64 " failed; %.*f/s recently\n", s->attempts,
 	           s->failed, s->per_second < 10 ? 1 : 0, s->per_second);
 	if (s->dead_kept > 0)
@@ -285,8 +395,39 @@ void show_entry_json(struct text *t, const struct entry *e)
 	text_print(t, ",\"state\":\"%s\",\"%s\":", e->state,
 	           strcmp(e->state, "waiting") == 0 ? "due_s" : "since_s");
 	seconds(t, e->ns);
-	text_print(t, ",\"failures\":%" PRIu64 ",\"dirty\":%s}\n", e->failures,
-	           e->dirty ? "true" : "false");
+	text_print(t, ",\"failures\":%" PRIu64 ",\"dirty\":%s,\"priority\":%" PRId32, e->failures,
+	           e->dirty ? "true" : "false", e->priority);
+	if (e->grouped) {
+		text_str(t, ",\"group\":");
+		text_json(t, e->key, e->group_len);
+	}
+	if (e->value) {
+		text_str(t, ",\"value\":");
+		text_json(t, e->value, e->value_len);
+	}
+	text_str(t, "}\n");
+}
+
+void show_brought(struct text *t, const struct entry *e)
+{
+	const char *before = "  [";
+
+	if (e->priority != 0) {
+		text_print(t, "%spriority %" PRId32, before, e->priority);
+		before = ", ";
+	}
+	if (e->grouped) {
+		text_print(t, "%sgroup ", before);
+		text_visible(t, e->key, e->group_len, SHOWN);
+		before = ", ";
+	}
+	if (e->value) {
+		text_print(t, "%svalue ", before);
+		text_visible(t, e->value, e->value_len, SHOWN);
+		before = ", ";
+	}
+	if (*before == ',')
+		text_str(t, "]");
 }
 
 void show_entry(struct text *t, const struct entry *e)
@@ -298,6 +439,7 @@ void show_entry(struct text *t, const struct entry *e)
 	text_print(t, "%-8s %8.*s %3" PRIu64 "%c ", e->state, (int)span.n, span.bytes, e->failures,
 	           e->dirty ? '+' : ' ');
 	text_visible(t, e->key, e->len, 4 * e->len);
+	show_brought(t, e);
 	text_str(t, "\n");
 	text_release(&span);
 }

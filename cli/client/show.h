@@ -7,6 +7,8 @@
 
 #include "cli/client/ask.h"
 
+enum { LEVELS = 16, BUSIEST = 8, GROUP_BYTES = 640 };
+
 /* The fields of a run's state. */
 struct state {
 	char name[256], command[1024], phase[16];
@@ -17,6 +19,17 @@ struct state {
 	uint64_t running, queued, waiting;
 	uint64_t given, merged, refused, done, dead, cancelled, unfinished;
 	uint64_t attempts, failed, connections, waiters, dead_kept;
+	uint64_t blocked, groups, merge_failed, queued_lower;
+	struct level {
+		int32_t priority;
+		uint64_t queued;
+	} level[LEVELS]; /* the highest first */
+	size_t nlevels;
+	struct busy {
+		uint64_t queued, running;
+		char name[GROUP_BYTES]; /* as it can be shown */
+	} busiest[BUSIEST];
+	size_t nbusiest;
 };
 
 /* A key of a listing. */
@@ -27,6 +40,11 @@ struct entry {
 	bool dirty;
 	char *key; /* NULL after show_free() */
 	size_t len;
+	int32_t priority;
+	bool grouped;
+	size_t group_len; /* of the key's beginning */
+	char *value;      /* NULL: none */
+	size_t value_len;
 };
 
 struct entries {
@@ -45,6 +63,11 @@ void show_state(struct text *t, const struct state *s);
 void show_state_json(struct text *t, const struct state *s);
 void show_entry(struct text *t, const struct entry *e);
 void show_entry_json(struct text *t, const struct entry *e);
+/* What a key brings along, behind it: "  [priority 5, value x]"; or nothing. */
+void show_brought(struct text *t, const struct entry *e);
+/* "queued by priority: 5: 3, 0: 10" and "groups: ..."; nothing if none were given. */
+void show_levels(struct text *t, const struct state *s);
+void show_groups(struct text *t, const struct state *s);
 /* "4 workers, 50/s (burst 10)" */
 void show_limits(struct text *t, const struct state *s);
 

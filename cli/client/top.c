@@ -124,8 +124,10 @@ static void head(struct screen *s)
 	text_visible(&s->line, st->command, strlen(st->command), 300);
 	put_line(s, NULL);
 	put_line(s, NULL);
-	text_print(&s->line, "%" PRIu64 " running  %" PRIu64 " queued  %" PRIu64 " waiting",
-	           st->running, st->queued, st->waiting);
+	text_print(&s->line, "%" PRIu64 " running  %" PRIu64 " queued", st->running, st->queued);
+	if (st->blocked > 0)
+		text_print(&s->line, " (%" PRIu64 " blocked)", st->blocked);
+	text_print(&s->line, "  %" PRIu64 " waiting", st->waiting);
 	if (st->next_due_ns >= 0) {
 		text_str(&s->line, " (the next in ");
 		text_span(&s->line, st->next_due_ns);
@@ -138,6 +140,12 @@ static void head(struct screen *s)
 	           " cancelled  %" PRIu64 " merged  of %" PRIu64 " given",
 	           st->done, st->failed, st->dead, st->cancelled, st->merged, st->given);
 	put_line(s, NULL);
+	show_levels(&s->line, st);
+	if (s->line.n > 0)
+		put_line(s, NULL);
+	show_groups(&s->line, st);
+	if (s->line.n > 0)
+		put_line(s, NULL);
 }
 
 static void list(struct screen *s, const char *title, const struct entries *e, size_t most,
@@ -156,6 +164,7 @@ static void list(struct screen *s, const char *title, const struct entries *e, s
 		text_print(&s->line, "%-8s %7.*s %3" PRIu64 "%c ", x->state, (int)span.n,
 		           span.bytes, x->failures, x->dirty ? '+' : ' ');
 		text_visible(&s->line, x->key, x->len, s->columns * 4);
+		show_brought(&s->line, x);
 		text_release(&span);
 		put_line(s, strcmp(x->state, "dead") == 0 ? "31" : color);
 	}

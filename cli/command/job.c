@@ -158,14 +158,18 @@ static void start(struct run *r, struct job *j)
 
 void job_start_all(struct run *r)
 {
+	r->blocked = false;
 	/* Without a key there is nothing to try. */
 	if (wq_len(r->q) == 0)
 		r->stall = (struct stall){0};
 	while (may_start(r) && !stall_holds(r) && wq_len(r->q) > 0 && token(r)) {
 		struct job *j = free_worker(r);
 
-		if (!j || !hold_keys(r, j))
+		/* A token of --rate that was taken is kept. */
+		if (!j || !hold_keys(r, j)) {
+			r->blocked = j != NULL;
 			return;
+		}
 		r->start_at_ns = 0;
 		start(r, j);
 	}
@@ -196,7 +200,8 @@ int64_t job_next_ns(struct run *r)
 	if (may_start(r)) {
 		int64_t due = wq_next_deadline(r->q);
 
-		if (wq_len(r->q) > 0)
+		/* The deadline is also when the next group may start a key. */
+		if (wq_len(r->q) > 0 && !r->blocked)
 			due = stall_holds(r) ? r->stall.next_ns
 			      : r->starts    ? r->start_at_ns
 			                     : r->now_ns;

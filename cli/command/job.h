@@ -53,6 +53,7 @@ struct job {
 	struct text env;  /* "WQ_KEY=..." and so on */
 	struct text args; /* all arguments, each with its NUL */
 	char **argv, **envp;
+	size_t env_at; /* where envp begins */
 };
 
 /* Where is the command? 0, or EXIT_NOT_FOUND, EXIT_NOT_EXEC after a message. */

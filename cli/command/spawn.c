@@ -3,9 +3,11 @@
  * signals and limits as we found them.
  */
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include <wq/group.h>
 
 #include "cli/command/find.h"
 #include "cli/command/job.h"
@@ -39,9 +41,9 @@ void spawn_words(struct run *r, struct job *j)
 /* What the service manager told us is not for them. */
 static bool is_private(const char *variable)
 {
-	static const char *const names[] = {"WQ_KEY=",       "WQ_KEYS=",       "WQ_ATTEMPT=",
-	                                    "WQ_WORKER=",    "NOTIFY_SOCKET=", "WATCHDOG_PID=",
-	                                    "WATCHDOG_USEC="};
+	static const char *const names[] = {
+	    "WQ_KEY=",   "WQ_KEYS=",  "WQ_ATTEMPT=",    "WQ_WORKER=",    "WQ_PRIORITY=",
+	    "WQ_VALUE=", "WQ_GROUP=", "NOTIFY_SOCKET=", "WATCHDOG_PID=", "WATCHDOG_USEC="};
 
 	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
 		if (strncmp(variable, names[i], strlen(names[i])) == 0)
@@ -49,38 +51,63 @@ static bool is_private(const char *variable)
 	return false;
 }
 
-/* The first three are this attempt's; the others stay. */
+enum { OWN = 6 };
+
+static void variable(struct text *t, const char *name, const void *bytes, size_t n)
+{
+	text_print(t, "%s=", name);
+	text_add(t, bytes, n);
+	text_add(t, "", 1);
+}
+
+static void number(struct text *t, const char *name, int64_t n)
+{
+	text_print(t, "%s=%" PRId64, name, n);
+	text_add(t, "", 1);
+}
+
+/* What only a command with one key has: one of several would be taken for the only one. */
+static void own_of_key(const struct run *r, struct text *t, const struct held *h)
+{
+	const wq_item *item = &h->item;
+	wq_separator by = r->opt->group_by;
+	wq_key group;
+
+	variable(t, "WQ_KEY", h->key, h->len);
+	number(t, "WQ_PRIORITY", item->priority);
+	if (item->value)
+		variable(t, "WQ_VALUE", item->value, item->value_len);
+	if (by.n > 0 && wq_group_before(&by, h->key, h->len, &group) == WQ_OK)
+		variable(t, "WQ_GROUP", group.key, group.len);
+}
+
+/* At most OWN are this attempt's, and stand before the others, which stay. */
 static void environment(const struct run *r, struct job *j)
 {
+	char *own[OWN + 1];
+	size_t nown;
+
 	j->env.n = 0;
-	/* One of several would be taken for the only one. */
-	if (r->opt->max_args > 1) {
-		text_print(&j->env, "WQ_KEYS=%u", j->nheld);
-		text_add(&j->env, "", 1);
-	} else {
-		text_str(&j->env, "WQ_KEY=");
-		text_add(&j->env, j->held[0].key, j->held[0].len + 1);
-	}
-	text_print(&j->env, "WQ_ATTEMPT=%u", j->held[0].item.attempts);
-	text_add(&j->env, "", 1);
-	text_print(&j->env, "WQ_WORKER=%u", j->worker);
-	text_add(&j->env, "", 1);
+	if (r->opt->max_args > 1)
+		number(&j->env, "WQ_KEYS", j->nheld);
+	else
+		own_of_key(r, &j->env, &j->held[0]);
+	number(&j->env, "WQ_ATTEMPT", j->held[0].item.attempts);
+	number(&j->env, "WQ_WORKER", j->worker);
 	if (!j->envp) {
-		size_t n = 0, kept = 3;
+		size_t n = 0, kept = OWN;
 
 		while (environ[n])
 			n++;
-		j->envp = grow(NULL, (n + 4) * sizeof *j->envp);
+		j->envp = grow(NULL, (n + OWN + 1) * sizeof *j->envp);
 		for (size_t i = 0; i < n; i++)
 			if (!is_private(environ[i]))
 				j->envp[kept++] = environ[i];
 		j->envp[kept] = NULL;
 	}
-
-	char *own[4];
-
-	point(&j->env, own);
-	memcpy(j->envp, own, 3 * sizeof own[0]);
+	nown = point(&j->env, own);
+	j->env_at = OWN - nown;
+	memcpy(j->envp + j->env_at, own, nown * sizeof own[0]);
 }
 
 /* Where the key is part of the command's name, it is looked for anew. */
@@ -90,7 +117,7 @@ static int execute(struct run *r, struct job *j, int out, int err)
 	struct launch l = {
 	    .path = r->path,
 	    .argv = j->argv,
-	    .envp = j->envp,
+	    .envp = j->envp + j->env_at,
 	    .fd = {r->null_fd, out, err},
 	    .mask = phases_child_mask(),
 	    .defaults = phases_child_defaults(),

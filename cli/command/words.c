@@ -72,15 +72,16 @@ static void worker(struct text *t, const struct job *j)
 	text_print(t, "%u", j->worker);
 }
 
+/* Of the key, of the job, or, if both are NULL, the value. */
 static const struct placeholder {
 	const char *text;
-	struct piece (*part)(struct piece key); /* NULL: not of the key */
+	struct piece (*part)(struct piece key);
 	void (*number)(struct text *t, const struct job *j);
 } placeholders[] = {
     {"{}", whole, NULL},    {"{.}", without_extension, NULL},
     {"{/}", base, NULL},    {"{//}", directory, NULL},
     {"{#}", NULL, attempt}, {"{/.}", base_without_extension, NULL},
-    {"{%}", NULL, worker},
+    {"{%}", NULL, worker},  {"{value}", NULL, NULL},
 };
 
 /* The next one in a word; NULL: there are no more. */
@@ -110,6 +111,17 @@ static bool has_key(const char *word)
 	return false;
 }
 
+/* Is it another one for each key? */
+static bool is_of_key(const char *word)
+{
+	const struct placeholder *p;
+
+	for (const char *at; (p = next(word, &at)) != NULL; word = at + strlen(p->text))
+		if (!p->number)
+			return true;
+	return false;
+}
+
 bool words_have_key(char *const *words)
 {
 	while (*words && !has_key(*words))
@@ -127,8 +139,10 @@ static void expand(struct text *t, const char *word, const struct job *j, const 
 			struct piece part = p->part((struct piece){h->key, h->len});
 
 			text_add(t, part.bytes, part.n);
-		} else {
+		} else if (p->number) {
 			p->number(t, j);
+		} else {
+			text_add(t, h->item.value, h->item.value_len);
 		}
 	}
 	text_add(t, word, strlen(word) + 1);
@@ -140,7 +154,7 @@ size_t words_expand(struct text *t, char *const *words, const struct job *j)
 	size_t n = 0;
 
 	for (; *words; words++) {
-		uint32_t times = has_key(*words) ? j->nheld : 1;
+		uint32_t times = is_of_key(*words) ? j->nheld : 1;
 
 		for (uint32_t i = 0; i < times; i++, n++)
 			expand(t, *words, j, &j->held[i]);

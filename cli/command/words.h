@@ -8,11 +8,12 @@
  *   {/}       | its base name: what follows the last slash
  *   {//}      | its directory, as dirname(1) has it
  *   {/.}      | the base name without its extension
+ *   {value}   | the value that came with the key; nothing if there is none
  *   {#}       | the attempt, from 1
  *   {%}       | the worker, from 1
  *
- * Parts of a key are what GNU parallel takes them for. A word that has the key, or a part of it, is
- * repeated for each key of the job.
+ * Parts of a key are what GNU parallel takes them for. A word that has the key, a part of it, or
+ * its value, is repeated for each key of the job.
  */
 #ifndef CLI_COMMAND_WORDS_H
 #define CLI_COMMAND_WORDS_H

@@ -36,9 +36,11 @@ _wq_value() {
 	--socket-mode) _wq_reply "0600 0660 0666" ;;
 	--socket-group) mapfile -t COMPREPLY < <(compgen -g -- "$cur") ;;
 	--retries) _wq_reply "forever 0 1 3 10" ;;
+	--merge) _wq_reply "last first append or" ;;
 	--state) _wq_reply "queued running waiting dead" ;;
 	-d | --delimiter | --max-queue | -j | --jobs | -n | --max-args | --timeout | --kill-after | --rate | --burst | \
-		--backoff | --debounce | --command-wait | --max-wait | --http | --name | --grace | --after | --interval | --limit) ;;
+		--backoff | --debounce | --command-wait | --max-wait | --http | --name | --grace | --after | --interval | --limit | \
+		--value-after | --group-by | --group-jobs | --group-rate | --aging | --priority | --value) ;;
 	*) return 1 ;;
 	esac
 }
@@ -77,8 +79,9 @@ _wq_run() {
 	fi
 	_wq_value "$option" && return
 	if [[ $cur == -* ]]; then
-		_wq_reply "-0 --null -d --delimiter= -a --arg-file= --max-queue= --socket= --socket-mode= --socket-group= -j --jobs=
-			-n --max-args= --timeout= --kill-after= --command-wait= --rate= --burst= --dry-run --retries= --backoff= --jitter --jitter=
+		_wq_reply "-0 --null -d --delimiter= --value-after= --merge= -a --arg-file= --max-queue= --socket= --socket-mode= --socket-group= -j --jobs=
+			-n --max-args= --timeout= --kill-after= --command-wait= --rate= --burst=
+			--group-by= --group-jobs= --group-rate= --aging= --dry-run --retries= --backoff= --jitter --jitter=
 			--halt= --dead= --debounce= --max-wait= -k --keep-order --tag
 			--line-buffer --results= --log= --summary --no-progress -q --quiet -v --verbose -h --help --http=
 			--metrics-file= --name= --on-term= --grace= --leftover="
@@ -90,7 +93,8 @@ _wq_run() {
 # Of the options of `wq run`, does it take the next word?
 _wq_takes_value() {
 	case $1 in
-	-a | -d | -j | -n | --arg-file | --backoff | --burst | --dead | --debounce | --delimiter | --grace | --halt | --http | --jobs | \
+	-a | -d | -j | -n | --aging | --arg-file | --backoff | --burst | --dead | --debounce | --delimiter | --grace | --group-by | --group-jobs | \
+		--group-rate | --halt | --http | --jobs | --merge | --value-after | \
 		--command-wait | --kill-after | --leftover | --log | --max-args | --max-queue | --max-wait | --metrics-file | \
 		--name | --on-term | --rate | --results | --retries | --socket | --socket-group | --socket-mode | --timeout) ;;
 	*) return 1 ;;
@@ -117,7 +121,7 @@ _wq() {
 	_wq_value "$option" && return
 	case ${COMP_WORDS[1]} in
 	help) _wq_reply "run add status top ls retry cancel forget pause resume set wait drain stop" ;;
-	add) _wq_reply "$common --after= --wait -0 --null -v --verbose" ;;
+	add) _wq_reply "$common --after= --priority= --value= --wait -0 --null -v --verbose" ;;
 	status) _wq_reply "$common --json" ;;
 	top) _wq_reply "$common --interval=" ;;
 	ls) _wq_reply "$common --state= --limit= --json -0 --null" ;;

@@ -12,9 +12,9 @@ function __wq_options
     contains -- -- $words; and return 1
     while test (count $words) -gt 0
         switch $words[1]
-            case -a -d -j -n --arg-file --backoff --burst --dead --debounce --delimiter --grace --halt --http --jobs --kill-after --command-wait \
-                    --leftover --log --max-args --max-queue --max-wait --metrics-file --name --on-term --rate --results --retries \
-                    --socket --socket-group --socket-mode --timeout
+            case -a -d -j -n --aging --arg-file --backoff --burst --dead --debounce --delimiter --grace --group-by --group-jobs --group-rate --halt --http --jobs --kill-after --command-wait \
+                    --leftover --log --max-args --max-queue --max-wait --merge --metrics-file --name --on-term --rate --results --retries \
+                    --socket --socket-group --socket-mode --timeout --value-after
                 set -e words[1]
             case '-*'
             case '*'
@@ -43,6 +43,8 @@ end
 
 complete -c wq -n __wq_options -s 0 -l null -d 'Keys end with NUL'
 complete -c wq -n __wq_options -s d -l delimiter -x -d 'Keys end with this character'
+complete -c wq -n __wq_options -l value-after -x -d 'Lines are a key, this, and its value'
+complete -c wq -n __wq_options -l merge -x -a 'last first append or' -d 'Which value of a key that merges counts'
 complete -c wq -n __wq_options -s a -l arg-file -r -F -d 'Read keys from this file'
 complete -c wq -n __wq_options -l max-queue -x -d 'Stop reading while this many keys are queued or waiting'
 complete -c wq -n __wq_options -l socket -r -F -d 'Take keys and commands from other processes'
@@ -55,6 +57,10 @@ complete -c wq -n __wq_options -l command-wait -x -d 'How long a command that ca
 complete -c wq -n __wq_options -l kill-after -x -d 'Kill it if it has not ended'
 complete -c wq -n __wq_options -l rate -x -d 'Start at most this many'
 complete -c wq -n __wq_options -l burst -x -d 'Start up to this many at once after idle time'
+complete -c wq -n __wq_options -l group-by -x -d 'The group of a key is what stands before this'
+complete -c wq -n __wq_options -l group-jobs -x -d 'Commands at once for each group'
+complete -c wq -n __wq_options -l group-rate -x -d 'Start at most this many for each group'
+complete -c wq -n __wq_options -l aging -x -d 'Raise the priority of a queued key after each such time'
 complete -c wq -n __wq_options -l dry-run -d 'Print the commands, run none'
 complete -c wq -n __wq_options -l retries -x -a 'forever 0 1 3 10' -d 'How often to retry'
 complete -c wq -n __wq_options -l backoff -x -d 'How long failed keys wait'
@@ -86,6 +92,8 @@ complete -c wq -n "__wq_command $orders" -s s -l socket -r -F -d 'The run'
 complete -c wq -n "__wq_command $orders" -l timeout -x -d 'Exit after this time'
 complete -c wq -n "__wq_command $orders" -s h -l help -d 'Show the options'
 complete -c wq -n '__wq_command add' -l after -x -d 'Run them after this time'
+complete -c wq -n '__wq_command add' -l priority -x -d 'Higher runs sooner'
+complete -c wq -n '__wq_command add' -l value -x -d 'Their value'
 complete -c wq -n '__wq_command add' -l wait -d 'Wait until they are finished'
 complete -c wq -n '__wq_command add' -s v -l verbose -d 'Say how many there were'
 complete -c wq -n '__wq_command add ls' -s 0 -l null -d 'Keys end with NUL'

@@ -219,11 +219,6 @@ static void keep(struct run *r, const struct record *rec)
 		flush(r);
 }
 
-static void keep_key(struct run *r, const char *key, size_t len)
-{
-	keep(r, &(struct record){.key = key, .len = len});
-}
-
 /* ---- in their order ------------------------------------------------------ */
 
 /*
@@ -238,6 +233,9 @@ struct gathered {
 		size_t at, len;
 		int64_t when_ns; /* added so long ago; waiting: due then */
 		uint32_t failures;
+		int32_t priority;
+		size_t value_len; /* behind the key */
+		bool valued;
 		bool waits;
 	} * left;
 	size_t n, used;
@@ -259,8 +257,9 @@ static int measure(void *ctx, const wq_key_info *info)
 	if (info->state == 0)
 		return 0;
 	g->nkeys++;
-	g->nbytes += info->len;
-	g->stated |= only_waits(info) || info->failures > 0;
+	g->nbytes += info->len + info->value_len;
+	g->stated |=
+	    only_waits(info) || info->failures > 0 || info->priority != 0 || info->value != NULL;
 	return 0;
 }
 
@@ -273,6 +272,9 @@ static struct left left_of(const struct gathered *g, const wq_key_info *info)
 	    .len = info->len,
 	    .when_ns = waits ? info->due_ns : -info->age_ns,
 	    .failures = info->failures,
+	    .priority = info->priority,
+	    .value_len = info->value_len,
+	    .valued = info->value != NULL,
 	    .waits = waits,
 	};
 }
@@ -286,6 +288,9 @@ static int gather(void *ctx, const wq_key_info *info)
 	g->left[g->n++] = left_of(g, info);
 	memcpy(g->bytes + g->used, info->key, info->len);
 	g->used += info->len;
+	if (info->value_len > 0)
+		memcpy(g->bytes + g->used, info->value, info->value_len);
+	g->used += info->value_len;
 	return 0;
 }
 
@@ -308,13 +313,17 @@ static int64_t on_the_wall(const struct left *l, int64_t now_ns, int64_t wall_ns
 	return span > WQ_NEVER - wall_ns ? WQ_NEVER : wall_ns + span;
 }
 
-static void keep_left(const struct gathered *g, const struct left *l, const char *key)
+static void keep_left(const struct gathered *g, const struct left *l, const char *key,
+                      const char *value)
 {
 	keep(g->run, &(struct record){
 			 .key = key,
 			 .len = l->len,
 			 .due_ns = on_the_wall(l, g->now_ns, g->wall_ns),
 			 .failures = l->failures,
+			 .priority = l->priority,
+			 .value = l->valued ? value : NULL,
+			 .value_len = l->value_len,
 		     });
 }
 
@@ -323,7 +332,7 @@ static int keep_unsorted(void *ctx, const wq_key_info *info)
 	struct left l = left_of(ctx, info);
 
 	if (info->state != 0)
-		keep_left(ctx, &l, info->key);
+		keep_left(ctx, &l, info->key, info->value);
 	return 0;
 }
 
@@ -340,7 +349,8 @@ static void keep_queue(struct run *r)
 	struct gathered g = {.run = r, .now_ns = wq_now(r->q), .wall_ns = record_now()};
 	bool sorted = wq_walk(r->q, measure, &g) >= 0;
 
-	r->keep->stated = g.stated || !sorted || source_stated(r);
+	/* With --value-after a list of keys would be read as one of keys and values. */
+	r->keep->stated = g.stated || !sorted || source_stated(r) || r->opt->has_values;
 	if (sorted) {
 		g.left = malloc(g.nkeys * sizeof *g.left + 1);
 		g.bytes = malloc(g.nbytes + 1);
@@ -356,7 +366,8 @@ static void keep_queue(struct run *r)
 	if (g.n > 0)
 		qsort(g.left, g.n, sizeof *g.left, by_time);
 	for (size_t i = 0; i < g.n; i++)
-		keep_left(&g, &g.left[i], g.bytes + g.left[i].at);
+		keep_left(&g, &g.left[i], g.bytes + g.left[i].at,
+		          g.bytes + g.left[i].at + g.left[i].len);
 	drop(&g);
 }
 
@@ -365,7 +376,7 @@ static void keep_queue(struct run *r)
 /* It was written, but has no name: what is in it is printed. */
 static void print_file(struct run *r)
 {
-	static char block[2 * BLOCK]; /* any record fits */
+	static char block[BLOCK + WQ_KEY_MAX + RECORD_MAX]; /* any record fits */
 	const struct replace *f = &r->keep->file;
 	ssize_t n;
 
@@ -433,7 +444,7 @@ void keep_rest(struct run *r)
 	keep_queue(r);
 	r->unread = r->left;
 	source_rest(r, keep);
-	control_rest(r, keep_key);
+	control_rest(r, keep);
 	r->unread = r->left - r->unread;
 	if (k->file.fd < 0)
 		return;

@@ -22,9 +22,10 @@ struct source {
 	bool file;  /* and that is always so */
 	bool ends;  /* a file that has an end, so that all of it can be read */
 	bool ended;
-	bool stated;  /* a file that --leftover has written, with more than keys */
-	bool begun;   /* its head was passed over */
-	size_t at, n; /* of bytes: [at, n) has not been looked at */
+	bool stated;       /* a file that --leftover has written, with more than keys */
+	bool begun;        /* its head was passed over */
+	struct text value; /* of the last record */
+	size_t at, n;      /* of bytes: [at, n) has not been looked at */
 	char bytes[BLOCK];
 };
 
@@ -74,7 +75,9 @@ bool source_open(struct run *r)
 	    .stated = S_ISREG(st.st_mode) && is_stated(fd, r->opt->delimiter),
 	};
 	if (s->stated)
-		s->split.extra = RECORD_HEAD_MAX;
+		s->split.extra = RECORD_MAX;
+	else if (r->opt->has_values)
+		s->split.extra = WQ_VALUE_MAX + 1;
 	r->source = s;
 	return true;
 }
@@ -92,6 +95,11 @@ static void refuse(struct run *r, enum split_found found, const char *key, size_
 		say("a key has a NUL byte, which no command can be given, and is left out "
 		    "(-0: NUL ends a key): %s",
 		    shown(key, len));
+	else if (found == SPLIT_VALUE)
+		say("a value is longer than %d bytes, and its key is left out: %s", WQ_VALUE_MAX,
+		    shown(key, len));
+	else if (found == SPLIT_EMPTY)
+		say("a line has a value, but no key, and is left out");
 	else
 		say("a line begins with @, but not with @DUE<tab>FAILURES<tab>, and is left out: "
 		    "%s",
@@ -109,12 +117,17 @@ static bool understand(struct run *r, enum split_found found, const char *bytes,
 		return false;
 	}
 	*rec = (struct record){.key = bytes, .len = n};
+	rec->plain = true;
 	if (found == SPLIT_KEY && s->stated) {
-		if (!record_read(rec, bytes, n, s->split.delimiter))
+		if (!record_read(rec, bytes, n, s->split.delimiter, &s->value))
 			found = SPLIT_NOTHING;
-		else if (rec->len > WQ_KEY_MAX)
+		else if (rec->len > WQ_KEY_MAX && !(rec->plain && r->opt->has_values))
 			found = SPLIT_LONG;
 	}
+	/* Of a line that is too long, its beginning tells whether key or value is. */
+	if ((found == SPLIT_KEY || found == SPLIT_LONG) && rec->plain && r->opt->has_values)
+		found = split_value(rec->key, &rec->len, r->opt->value_after, &rec->value,
+		                    &rec->value_len);
 	if (found != SPLIT_KEY)
 		refuse(r, found, rec->key, rec->len);
 	return found == SPLIT_KEY;
@@ -127,9 +140,9 @@ static void take(struct run *r, enum split_found found, const char *bytes, size_
 
 	if (!understand(r, found, bytes, n, &rec))
 		return;
-	rc = r->source->stated ? intake_restore(r, &rec) : intake_add(r, rec.key, rec.len, 0);
+	rc = intake_restore(r, &rec);
 	if (rc < 0) {
-		say("%s: %s", shown(rec.key, rec.len), wq_strerror(rc));
+		say("%s: %s", shown(rec.key, rec.len), intake_error(rc));
 		r->trouble = true;
 	}
 }
@@ -286,6 +299,7 @@ void source_close(struct run *r)
 		return;
 	loop_forget(&r->loop, &r->source->watch);
 	text_release(&r->source->split.part);
+	text_release(&r->source->value);
 	free(r->source);
 	r->source = NULL;
 }

@@ -63,6 +63,21 @@ enum split_found split_next(struct split *s, const char *bytes, size_t n, size_t
 	return SPLIT_NOTHING;
 }
 
+enum split_found split_value(const char *record, size_t *len, char after, const char **value,
+                             size_t *value_len)
+{
+	const char *at = memchr(record, after, *len);
+
+	*value = at ? at + 1 : NULL;
+	*value_len = at ? (size_t)(record + *len - at) - 1 : 0;
+	*len -= at ? *value_len + 1 : 0;
+	if (*len == 0)
+		return SPLIT_EMPTY;
+	if (*len > WQ_KEY_MAX)
+		return SPLIT_LONG;
+	return *value_len > WQ_VALUE_MAX ? SPLIT_VALUE : SPLIT_KEY;
+}
+
 enum split_found split_end(struct split *s, const char **key, size_t *len)
 {
 	begin(s);

@@ -29,25 +29,31 @@ static void take_out(struct dead *d, struct dead_key *k)
 	*(k->older ? &k->older->newer : &d->oldest) = k->newer;
 	*(k->newer ? &k->newer->older : &d->newest) = k->older;
 	d->n--;
-	d->bytes -= k->len;
+	d->bytes -= k->len + k->value_len;
 	free(k);
 }
 
-void dead_put(struct dead *d, const void *key, size_t len, uint32_t failures, int64_t now_ns)
+void dead_put(struct dead *d, const wq_item *item, int64_t now_ns)
 {
-	struct dead_key *k = grow(NULL, sizeof *k + len);
+	size_t bytes = item->len + item->value_len;
+	struct dead_key *k = grow(NULL, sizeof *k + bytes);
 
-	dead_remove(d, key, len);
-	while (d->n > 0 && (d->n == DEAD_KEYS || d->bytes + len > DEAD_BYTES))
+	dead_remove(d, item->key, item->len);
+	while (d->n > 0 && (d->n == DEAD_KEYS || d->bytes + bytes > DEAD_BYTES))
 		take_out(d, d->oldest);
 	*k = (struct dead_key){
 	    .older = d->newest,
 	    .at_ns = now_ns,
-	    .failures = failures,
-	    .len = len,
+	    .failures = item->attempts,
+	    .priority = item->priority,
+	    .value = item->value ? k->bytes + item->len : NULL,
+	    .value_len = item->value_len,
+	    .len = item->len,
 	    .key = k->bytes,
 	};
-	memcpy(k->bytes, key, len);
+	memcpy(k->bytes, item->key, item->len);
+	if (item->value_len > 0)
+		memcpy(k->bytes + item->len, item->value, item->value_len);
 	if (!tsearch(k, &d->tree, compare)) {
 		free(k);
 		return;
@@ -55,7 +61,7 @@ void dead_put(struct dead *d, const void *key, size_t len, uint32_t failures, in
 	*(d->newest ? &d->newest->newer : &d->oldest) = k;
 	d->newest = k;
 	d->n++;
-	d->bytes += len;
+	d->bytes += bytes;
 }
 
 const struct dead_key *dead_find(const struct dead *d, const void *key, size_t len)

@@ -14,6 +14,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <wq/types.h>
 
 enum { DEAD_KEYS = 10000, DEAD_BYTES = 4 << 20 };
 
@@ -21,6 +22,9 @@ struct dead_key {
 	struct dead_key *older, *newer;
 	int64_t at_ns;     /* of the queue's clock: when it died */
 	uint32_t failures; /* how many attempts there were */
+	int32_t priority;  /* of the last one */
+	const char *value; /* behind the key; NULL: none */
+	size_t value_len;
 	size_t len;
 	const char *key; /* behind it, or the caller's while it is looked for */
 	char bytes[];
@@ -33,7 +37,7 @@ struct dead {
 };
 
 /* A key that died; one that is here already becomes the newest. */
-void dead_put(struct dead *d, const void *key, size_t len, uint32_t failures, int64_t now_ns);
+void dead_put(struct dead *d, const wq_item *item, int64_t now_ns);
 /* NULL: it is not here. */
 const struct dead_key *dead_find(const struct dead *d, const void *key, size_t len);
 /* False: it was not here. */

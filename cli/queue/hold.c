@@ -41,7 +41,7 @@ bool hold_keys(struct run *r, struct job *j)
 		bool alone = item.attempts > 1;
 
 		add(r, j, &item);
-		bytes += item.len;
+		bytes += item.len + item.value_len;
 		if (j->nheld > 1 && (alone || bytes > r->args_max))
 			keep(r, j, j->nheld - 1);
 		else if (!alone)
@@ -51,15 +51,21 @@ bool hold_keys(struct run *r, struct job *j)
 	return j->nheld > 0;
 }
 
+/* Of its words, about. */
+static size_t size_of(const struct held *h)
+{
+	return h->len + h->item.value_len;
+}
+
 void hold_fewer(struct run *r, struct job *j)
 {
 	size_t bytes = 0;
 	uint32_t n = 0;
 
 	for (uint32_t i = 0; i < j->nheld; i++)
-		bytes += j->held[i].len;
+		bytes += size_of(&j->held[i]);
 	r->args_max = bytes / 2;
-	for (bytes = 0; bytes + j->held[n].len <= r->args_max; n++)
-		bytes += j->held[n].len;
+	for (bytes = 0; bytes + size_of(&j->held[n]) <= r->args_max; n++)
+		bytes += size_of(&j->held[n]);
 	keep(r, j, n > 0 ? n : 1);
 }

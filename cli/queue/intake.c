@@ -84,19 +84,32 @@ bool intake_full(const struct run *r)
 	return run_units(r) + sequence_kept(r) >= r->opt->max_queue + r->held;
 }
 
-static int add(struct run *r, const void *key, size_t len, int64_t after_ns)
+static int add(struct run *r, const struct given *g)
 {
 	const struct options *o = r->opt;
+	wq_add_options how = {
+	    .policy = WQ_REPLACE,
+	    .priority = g->priority,
+	    .value = g->value,
+	    .value_len = g->value_len,
+	};
 
-	if (after_ns > 0 && !o->dry_run)
-		return wq_add_with(r->q, key, len,
-		                   &(wq_add_options){.after_ns = after_ns, .policy = WQ_REPLACE});
-	if (o->debounce_ns > 0)
-		return wq_add_with(r->q, key, len,
-		                   &(wq_add_options){.after_ns = o->debounce_ns,
-		                                     .policy = WQ_REPLACE,
-		                                     .within_ns = o->max_wait_ns});
-	return wq_add(r->q, key, len);
+	if (g->after_ns > 0 && !o->dry_run) {
+		how.after_ns = g->after_ns;
+	} else if (o->debounce_ns > 0) {
+		how.after_ns = o->debounce_ns;
+		how.within_ns = o->max_wait_ns;
+	} else {
+		how.policy = WQ_MIN;
+	}
+	return wq_add_with(r->q, g->key, g->len, &how);
+}
+
+const char *intake_error(int rc)
+{
+	/* Keys and values are measured before: it is what two values make together. */
+	return rc == WQ_ETOOLONG ? "its values are longer than 65536 bytes together"
+	                         : wq_strerror(rc);
 }
 
 void intake_joined(struct run *r, const void *key, size_t len)
@@ -106,16 +119,18 @@ void intake_joined(struct run *r, const void *key, size_t len)
 		tally(r, key, len);
 }
 
-int intake_add(struct run *r, const void *key, size_t len, int64_t after_ns)
+int intake_add(struct run *r, const struct given *g)
 {
+	const void *key = g->key;
+	size_t len = g->len;
 	int was, rc;
 
 	if (r->phase != OPEN)
 		return WQ_ESHUTDOWN;
 	was = wq_state(r->q, key, len);
-	rc = was < 0 ? was : add(r, key, len, after_ns);
+	rc = was < 0 ? was : add(r, g);
 	r->count.given++;
-	r->count.bytes += len;
+	r->count.bytes += len + g->value_len;
 	if (rc < 0) {
 		r->count.refused++;
 		return rc;
@@ -131,13 +146,17 @@ int intake_add(struct run *r, const void *key, size_t len, int64_t after_ns)
 
 int intake_revive(struct run *r, const void *key, size_t len)
 {
+	const struct dead_key *k = dead_find(&r->dead, key, len);
 	int rc;
 
-	if (!dead_find(&r->dead, key, len))
+	if (!k)
 		return WQ_ENOTFOUND;
 	if (r->phase != OPEN)
 		return WQ_ESHUTDOWN;
-	rc = wq_add(r->q, key, len);
+	rc = wq_add_with(r->q, key, len,
+	                 &(wq_add_options){.priority = k->priority,
+	                                   .value = k->value,
+	                                   .value_len = k->value_len});
 	if (rc < 0)
 		return rc;
 	dead_remove(&r->dead, key, len);
@@ -148,10 +167,15 @@ int intake_revive(struct run *r, const void *key, size_t len)
 
 int intake_restore(struct run *r, const struct record *rec)
 {
-	int64_t after_ns = rec->due_ns - record_now();
-	int rc = intake_add(r, rec->key, rec->len, after_ns > 0 ? after_ns : 0);
+	int64_t after_ns = rec->due_ns > 0 ? rec->due_ns - record_now() : 0;
+	int rc = intake_add(r, &(struct given){.key = rec->key,
+	                                       .len = rec->len,
+	                                       .after_ns = after_ns > 0 ? after_ns : 0,
+	                                       .priority = rec->priority,
+	                                       .value = rec->value,
+	                                       .value_len = rec->value_len});
 
-	if (rc >= 0 && wq_failures(r->q, rec->key, rec->len) < rec->failures)
+	if (rc >= 0 && rec->failures > 0 && wq_failures(r->q, rec->key, rec->len) < rec->failures)
 		wq_set_failures(r->q, rec->key, rec->len, rec->failures);
 	return rc;
 }

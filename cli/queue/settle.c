@@ -41,7 +41,7 @@ void settle_dead(void *run, const wq_item *item)
 	/* Only a socket can ask for it. A key that was given meanwhile comes again. */
 	if (r->control &&
 	    !(wq_state(r->q, item->key, item->len) & (WQ_STATE_DIRTY | WQ_STATE_WAITING)))
-		dead_put(&r->dead, item->key, item->len, item->attempts, r->now_ns);
+		dead_put(&r->dead, item, r->now_ns);
 }
 
 static const char *done(struct run *r, struct held *h)

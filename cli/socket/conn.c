@@ -10,6 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "cli/files/record.h"
 #include "cli/socket/await.h"
 #include "cli/socket/frame.h"
 #include "cli/socket/order.h"
@@ -29,7 +30,8 @@ struct conn *conn_new(struct run *r, int fd)
 	    .active_ns = r->now_ns,
 	    .next = ct->all,
 	    .file = -1,
-	    .split = {.delimiter = r->opt->delimiter},
+	    .split = {.delimiter = r->opt->delimiter,
+	              .extra = r->opt->has_values ? WQ_VALUE_MAX + 1 : 0},
 	};
 	if (ct->all)
 		ct->all->prev = c;
@@ -74,6 +76,7 @@ void conn_close(struct conn *c)
 	text_release(&c->in);
 	text_release(&c->out);
 	text_release(&c->split.part);
+	text_release(&c->value);
 	free(c);
 }
 
@@ -254,35 +257,59 @@ static void fill(struct conn *c)
 
 /* ---- keys ---------------------------------------------------------------- */
 
+/* What is wrong with a line. */
+static const char *wrong(enum split_found found)
+{
+	switch (found) {
+	case SPLIT_LONG:
+		return "a key is longer than 65536 bytes";
+	case SPLIT_VALUE:
+		return "a value is longer than 65536 bytes";
+	case SPLIT_EMPTY:
+		return "a value has no key";
+	default:
+		return "a key has a NUL byte, which no command can be given";
+	}
+}
+
 static void refuse_key(struct conn *c, enum split_found found, const char *key, size_t len)
 {
 	struct run *r = c->run;
+	size_t n = len > 60 && found != SPLIT_BAD ? 60 : len;
 
 	r->count.given++;
 	r->count.refused++;
 	r->trouble = true;
-	if (found == SPLIT_LONG)
-		conn_refuse(c, "a key is longer than %d bytes: %s", WQ_KEY_MAX, shown(key, 60));
-	else
-		conn_refuse(c, "a key has a NUL byte, which no command can be given: %s",
-		            shown(key, len));
+	conn_refuse(c, "%s: %s", wrong(found), shown(key, n));
 	if (!r->opt->quiet)
-		say("socket: a key %s, and its connection is closed: %s",
-		    found == SPLIT_LONG ? "is too long" : "has a NUL byte",
+		say("socket: %s, and its connection is closed: %s", wrong(found),
 		    shown(key, len > 60 ? 60 : len));
 }
 
-static void take_key(struct conn *c, enum split_found found, const char *key, size_t len)
+/* False: it is no key, and was refused. */
+static bool understand(struct conn *c, enum split_found found, const char *line, size_t n,
+                       struct record *rec)
 {
+	const struct options *o = c->run->opt;
+
+	*rec = (struct record){.key = line, .len = n};
+	if ((found == SPLIT_KEY || found == SPLIT_LONG) && o->has_values)
+		found = split_value(line, &rec->len, o->value_after, &rec->value, &rec->value_len);
+	if (found != SPLIT_KEY)
+		refuse_key(c, found, line, found == SPLIT_EMPTY ? n : rec->len);
+	return found == SPLIT_KEY;
+}
+
+static void take_key(struct conn *c, enum split_found found, const char *line, size_t n)
+{
+	struct record rec;
 	int rc;
 
-	if (found != SPLIT_KEY) {
-		refuse_key(c, found, key, len);
+	if (!understand(c, found, line, n, &rec))
 		return;
-	}
-	rc = intake_add(c->run, key, len, 0);
+	rc = intake_restore(c->run, &rec);
 	if (rc < 0) {
-		conn_refuse(c, "%s: %s", shown(key, len), wq_strerror(rc));
+		conn_refuse(c, "%s: %s", shown(rec.key, rec.len), intake_error(rc));
 		c->run->trouble = true;
 	}
 }
@@ -386,9 +413,10 @@ static void take_keys(struct conn *c)
 		conn_hold(c);
 }
 
-void conn_rest(struct conn *c, void (*fn)(struct run *r, const char *key, size_t len))
+void conn_rest(struct conn *c, void (*fn)(struct run *r, const struct record *rec))
 {
 	enum split_found found;
+	struct record rec;
 	const char *key;
 	size_t len;
 	int there = 0;
@@ -405,7 +433,8 @@ void conn_rest(struct conn *c, void (*fn)(struct run *r, const char *key, size_t
 
 		while ((found = split_next(&c->split, c->in.bytes, c->in.n, &c->in_at, &key,
 		                           &len)) != SPLIT_NOTHING)
-			found == SPLIT_KEY ? fn(c->run, key, len) : refuse_key(c, found, key, len);
+			if (understand(c, found, key, len, &rec))
+				fn(c->run, &rec);
 		used(c);
 		before = c->in.n;
 		if (c->ended || there < 0)
@@ -416,8 +445,9 @@ void conn_rest(struct conn *c, void (*fn)(struct run *r, const char *key, size_t
 		there -= (int)(c->in.n - before);
 	}
 	/* Without its end it is a key only if nothing more can come. */
-	if (c->ended && split_end(&c->split, &key, &len) == SPLIT_KEY)
-		fn(c->run, key, len);
+	if (c->ended && split_end(&c->split, &key, &len) == SPLIT_KEY &&
+	    understand(c, SPLIT_KEY, key, len, &rec))
+		fn(c->run, &rec);
 }
 
 /* ---- orders -------------------------------------------------------------- */

@@ -55,6 +55,9 @@ struct conn {
 	size_t frame;  /* BUSY_ADD: how long the order is in all, */
 	size_t add_at; /* and which of its bytes come next */
 	int64_t after_ns;
+	int32_t priority; /* of all keys that are given from now on, and their value */
+	bool valued;
+	struct text value;
 	bool tracks;  /* what is given is waited for, too; */
 	bool starved; /* there is no room to wait for more */
 	uint64_t added, merged;
@@ -110,7 +113,7 @@ bool conn_is_waiting(const struct conn *c);
  */
 bool conn_evict(struct conn *c);
 /* The end of the run: keys that were never taken. */
-void conn_rest(struct conn *c, void (*fn)(struct run *r, const char *key, size_t len));
+void conn_rest(struct conn *c, void (*fn)(struct run *r, const struct record *rec));
 /* Writes what can be written without waiting. */
 void conn_flush(struct conn *c);
 /* Not before there is room in the queue. */

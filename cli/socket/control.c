@@ -270,7 +270,7 @@ static void shut(struct run *r)
 	ct->listener.fd = -1;
 }
 
-void control_rest(struct run *r, void (*fn)(struct run *r, const char *key, size_t len))
+void control_rest(struct run *r, void (*fn)(struct run *r, const struct record *rec))
 {
 	struct control *ct = r->control;
 

@@ -13,7 +13,7 @@ int64_t control_next_ns(const struct run *r);
 /* An attempt at the key is over; outcome: as the log names it. */
 void control_settled(struct run *r, const void *key, size_t len, const char *outcome);
 /* At the end: nobody is let in any more. Shows the keys that were written but never taken. */
-void control_rest(struct run *r, void (*fn)(struct run *r, const char *key, size_t len));
+void control_rest(struct run *r, void (*fn)(struct run *r, const struct record *rec));
 /* The run is over: who waits is told. */
 void control_close(struct run *r);
 

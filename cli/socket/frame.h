@@ -7,8 +7,8 @@
 
 #include "cli/base/text.h"
 
-/* The longest payload: an order with the longest key. */
-enum { FRAME_MAX = WQ_KEY_MAX + 1024, FRAME_ROOM = FRAME_MAX + 16 };
+/* The longest payload: an answer with the longest key and the longest value. */
+enum { FRAME_MAX = WQ_KEY_MAX + WQ_VALUE_MAX + 1024, FRAME_ROOM = FRAME_MAX + 16 };
 
 /* What the first byte of an answer tells. */
 enum answer {

@@ -34,6 +34,26 @@ static void command(struct text *t, const struct run *r)
 	text_release(&words);
 }
 
+/* Priorities and groups: a line for each of the first. */
+static void riches(struct text *t, const wq_snapshot *s)
+{
+	number(t, "blocked", s->blocked);
+	number(t, "groups", s->groups);
+	number(t, "merge_failed", s->merge_failed);
+	for (uint32_t i = 0; i < s->nlevels; i++)
+		text_print(t, "level=%" PRId32 " %" PRIu64 "\n", s->level[i].priority,
+		           s->level[i].queued);
+	number(t, "queued_lower", s->queued_lower);
+	for (uint32_t i = 0; i < s->nbusiest; i++) {
+		const wq_group_sample *g = &s->busiest[i];
+
+		text_print(t, "busiest=%" PRIu64 " %" PRIu64 " ", g->queued, g->running);
+		/* One line, whatever there is in it. */
+		text_visible(t, g->name, strlen(g->name), 4 * sizeof g->name);
+		text_str(t, g->len >= sizeof g->name ? "...\n" : "\n");
+	}
+}
+
 void listing_status(struct conn *c)
 {
 	static const char *const phases[] = {"open", "ending", "draining", "stopping"};
@@ -74,6 +94,7 @@ void listing_status(struct conn *c)
 	number(&t, "connections", r->control->n);
 	number(&t, "waiters", r->control->nwaiting);
 	text_print(&t, "per_second=%.3f\n", report_rate());
+	riches(&t, &s);
 	conn_piece(c, t.bytes, t.n);
 	conn_well(c, "");
 	text_release(&t);
@@ -81,17 +102,42 @@ void listing_status(struct conn *c)
 
 /* ---- keys ---------------------------------------------------------------- */
 
-static void record(struct conn *c, const char *state, int64_t ns, uint64_t failures,
-                   const char *more, const void *key, size_t len)
+/* Of a key, in the order of listing.h. */
+struct row {
+	const char *state;
+	int64_t ns;
+	uint64_t failures;
+	bool dirty;
+	const void *key;
+	size_t len;
+	int32_t priority;
+	const void *value; /* NULL: none */
+	size_t value_len;
+};
+
+static void put(struct conn *c, const struct row *x)
 {
 	static struct text t;
+	wq_separator by = c->run->opt->group_by;
+	wq_key group;
 
 	t.n = 0;
-	text_print(&t, "%s%c%" PRId64 "%c%" PRIu64 "%c%s%c", state, 0, ns < 0 ? 0 : ns, 0, failures,
-	           0, more, 0);
-	text_add(&t, key, len);
+	text_print(&t, "%s%c%" PRId64 "%c%" PRIu64 "%c%s%c", x->state, 0, x->ns < 0 ? 0 : x->ns, 0,
+	           x->failures, 0, x->dirty ? "dirty" : "", 0);
+	text_add(&t, x->key, x->len);
+	text_print(&t, "%c%" PRId32 "%c", 0, x->priority, 0);
+	if (by.n > 0 && wq_group_before(&by, x->key, x->len, &group) == WQ_OK)
+		text_print(&t, "%zu", group.len);
+	text_print(&t, "%c%s%c", 0, x->value ? "=" : "", 0);
+	/* Both are without NUL; the order of these two fields leaves no doubt. */
+	text_add(&t, x->value, x->value_len);
 	text_add(&t, "", 1);
 	conn_piece(c, t.bytes, t.n);
+}
+
+static bool is_dirty(unsigned state)
+{
+	return state & WQ_STATE_RUNNING && state & (WQ_STATE_DIRTY | WQ_STATE_WAITING);
 }
 
 struct walk {
@@ -119,11 +165,17 @@ static int show(void *ctx, const wq_key_info *info)
 		return 0;
 	if (w->n++ == w->limit)
 		return 1;
-	record(w->c, state, ns, info->failures,
-	       info->state & WQ_STATE_RUNNING && info->state & (WQ_STATE_DIRTY | WQ_STATE_WAITING)
-	           ? "dirty"
-	           : "",
-	       info->key, info->len);
+	put(w->c, &(struct row){
+		      .state = state,
+		      .ns = ns,
+		      .failures = info->failures,
+		      .dirty = is_dirty(info->state),
+		      .key = info->key,
+		      .len = info->len,
+		      .priority = info->priority,
+		      .value = info->value,
+		      .value_len = info->value_len,
+		  });
 	return 0;
 }
 
@@ -141,10 +193,17 @@ static void show_running(struct walk *w)
 
 			if (w->n++ == w->limit)
 				return;
-			record(w->c, "running", r->now_ns - j->began_ns, h->item.attempts - 1,
-			       state > 0 && state & (WQ_STATE_DIRTY | WQ_STATE_WAITING) ? "dirty"
-			                                                                : "",
-			       h->key, h->len);
+			put(w->c, &(struct row){
+				      .state = "running",
+				      .ns = r->now_ns - j->began_ns,
+				      .failures = h->item.attempts - 1,
+				      .dirty = state > 0 && is_dirty((unsigned)state),
+				      .key = h->key,
+				      .len = h->len,
+				      .priority = h->item.priority,
+				      .value = h->item.value,
+				      .value_len = h->item.value_len,
+				  });
 		}
 	}
 }
@@ -157,7 +216,16 @@ static void show_dead(struct walk *w)
 	for (const struct dead_key *k = r->dead.newest; k; k = k->older) {
 		if (w->n++ == w->limit)
 			return;
-		record(w->c, "dead", r->now_ns - k->at_ns, k->failures, "", k->key, k->len);
+		put(w->c, &(struct row){
+			      .state = "dead",
+			      .ns = r->now_ns - k->at_ns,
+			      .failures = k->failures,
+			      .key = k->key,
+			      .len = k->len,
+			      .priority = k->priority,
+			      .value = k->value,
+			      .value_len = k->value_len,
+			  });
 	}
 }
 
@@ -253,13 +321,17 @@ void listing_failures(struct conn *c)
 
 		if (f->len == 0)
 			continue;
-		record(c,
-		       state & WQ_STATE_RUNNING   ? "running"
-		       : state & WQ_STATE_QUEUED  ? "queued"
-		       : state & WQ_STATE_WAITING ? "waiting"
-		       : f->dead                  ? "dead"
-		                                  : "",
-		       r->now_ns - f->at_ns, f->n, "", f->key, n);
+		put(c, &(struct row){
+			   .state = state & WQ_STATE_RUNNING   ? "running"
+		                    : state & WQ_STATE_QUEUED  ? "queued"
+		                    : state & WQ_STATE_WAITING ? "waiting"
+		                    : f->dead                  ? "dead"
+		                                               : "",
+			   .ns = r->now_ns - f->at_ns,
+			   .failures = f->n,
+			   .key = f->key,
+			   .len = n,
+		       });
 	}
 	conn_well(c, "");
 }

@@ -9,10 +9,14 @@ void listing_status(struct conn *c);
 /*
  * A piece for each key: state, nanoseconds (running: since it began, queued: since it was given,
  * waiting: until its time, dead: since it died), failures, "dirty" if it is held and comes once
- * more, key. The end is "more" if there are more than that. state "": any but dead.
+ * more, key, priority, length of its group (a key begins with it; "": no groups), "=" if it has a
+ * value, value. The end is "more" if there are more than that. state "": any but dead.
  */
 void listing_keys(struct conn *c, const char *state, uint64_t limit);
-/* A piece for each key that failed of late: state, nanoseconds since then, failures, "", key. */
+/*
+ * A piece for each key that failed of late: state, nanoseconds since then, failures, "", key, 0,
+ * group, "", "".
+ */
 void listing_failures(struct conn *c);
 
 /* An attempt is over. */

@@ -57,6 +57,30 @@ static bool key_of(struct conn *c, struct fields *f, const char **key, size_t *l
 
 /* ---- add ----------------------------------------------------------------- */
 
+/* What comes with the keys of all adds that follow on this connection: a priority, a value. */
+static void with(struct conn *c, struct fields *f)
+{
+	const char *value = NULL;
+	char number[16];
+	size_t len = 0;
+	int32_t priority;
+
+	if (!parse_priority(word(f, number, sizeof number), &priority)) {
+		conn_not(c, EXIT_USAGE, "%s: expected a priority from %d to %d",
+		         shown(number, strlen(number)), WQ_PRIORITY_MIN, WQ_PRIORITY_MAX);
+		return;
+	}
+	if (next(f, &value, &len) && len > WQ_VALUE_MAX) {
+		conn_not(c, EXIT_USAGE, "the value is longer than %d bytes", WQ_VALUE_MAX);
+		return;
+	}
+	c->priority = priority;
+	c->valued = value != NULL;
+	c->value.n = 0;
+	text_add(&c->value, value, len);
+	conn_well(c, "");
+}
+
 static void add(struct conn *c, struct fields *f)
 {
 	char after[24];
@@ -125,13 +149,22 @@ static bool add_one(struct conn *c, const char *key, size_t len)
 		return false;
 	}
 	was = wq_state(r->q, key, len);
-	rc = intake_add(r, key, len, c->after_ns);
+	rc = intake_add(r, &(struct given){
+			       .key = key,
+			       .len = len,
+			       .after_ns = c->after_ns,
+			       .priority = c->priority,
+			       .value = !c->valued       ? NULL
+	                                : c->value.n > 0 ? c->value.bytes
+	                                                 : "",
+			       .value_len = c->value.n,
+			   });
 	if (rc < 0) {
 		order_add_ends(c);
 		if (rc == WQ_ESHUTDOWN)
 			conn_not(c, EXIT_TROUBLE, "the run ends: it takes no more keys");
 		else
-			conn_not(c, EXIT_TROUBLE, "%s: %s", shown(key, len), wq_strerror(rc));
+			conn_not(c, EXIT_TROUBLE, "%s: %s", shown(key, len), intake_error(rc));
 		return false;
 	}
 	if (c->tracks)
@@ -417,7 +450,7 @@ static const struct {
     {"resume", resume, false},   {"retry", retry, false},
     {"set", set, false},         {"status", status, true},
     {"stop", stop, false},       {"track", track, true},
-    {"wait", wait_keys, true},
+    {"wait", wait_keys, true},   {"with", with, true},
 };
 
 void order(struct conn *c, const char *fields, size_t n)

@@ -39,8 +39,8 @@ extern "C" {
  * space at a time once a queue has 256 KiB, and returns the pages of single runs to the kernel. It
  * does not use huge pages: the first touch of one can take milliseconds, under the queue's lock.
  *
- * A queue has at most 32 GiB of runs: 450 million keys of 20 bytes. Beyond that, and when alloc
- * returns NULL, calls answer WQ_ENOMEM and change nothing. [ENOMEM]
+ * A queue has at most 32 GiB of runs: 450 million keys of 20 bytes; values and groups count.
+ * Beyond that, and when alloc returns NULL, calls answer WQ_ENOMEM and change nothing. [ENOMEM]
  */
 typedef struct wq_allocator {
 	void *(*alloc)(void *ctx, size_t size, size_t align);

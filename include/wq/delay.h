@@ -37,15 +37,22 @@ extern "C" {
  * by an add, and wq_reschedule() removes it. A bound beyond WQ_NEVER is no bound. An add that does
  * not wait ignores within_ns.
  *
+ * A priority applies to every add, delayed or not (wq/priority.h), and so does a value
+ * (wq/value.h): also if the answer is WQ_MERGED, WQ_MARKED or WQ_KEPT.
+ *
+ * Ownership: key and value are copied.
+ *
  * Returns WQ_DELAYED: it waits now; WQ_MOVED or WQ_KEPT: it was waiting, and its time was or was
  * not changed; or WQ_QUEUED, WQ_MERGED, WQ_MARKED as wq_add().
  *
- * Errors: those of wq_add(); WQ_EINVAL also if more than one of after_ns, at_ns and limited is
- * given, at_ns < 0, the policy is unknown, a reserved word is not zero, or within_ns is < 0, or is
- * > 0 where it is not allowed: without wq_options.within = 1, with WQ_REMIND or with limited; if
- * the priority is out of range, or given without wq_options.priorities = 1; if a value is given
- * without wq_options.values = 1, or is NULL and value_len is not 0. WQ_ETOOLONG also for a value
- * longer than WQ_VALUE_MAX. Others: the status of wq_options.merge.
+ * Errors: those of wq_add(); others are
+ *   WQ_EINVAL    more than one of after_ns, at_ns and limited is given; at_ns < 0; the policy is
+ *                unknown; a reserved word is not zero; within_ns is < 0, or is > 0 where it is not
+ *                allowed: without wq_options.within = 1, with WQ_REMIND or with limited; priority
+ *                is out of range, or not 0 without wq_options.priorities = 1; a value is given
+ *                without wq_options.values = 1; value is NULL and value_len is not 0
+ *   WQ_ETOOLONG  value_len > WQ_VALUE_MAX, or the merged value is longer
+ *   others       the status of wq_options.merge
  *
  * Blocks: no. Allocates: yes.
  */

@@ -35,13 +35,13 @@ extern "C" {
 #define WQ_ENGINE_VERSION 3
 
 /*
- * What an engine can do beyond plain keys. wq_new() answers WQ_ENOTSUP if the options ask for
- * something that the engine cannot do.
+ * What an engine supports beyond plain keys, for wq_engine.features. wq_new() answers WQ_ENOTSUP if
+ * the options ask for something else.
  */
 enum wq_engine_features {
-	WQ_FEATURE_PRIORITY = 1, /* wq_options.priorities and aging */
-	WQ_FEATURE_GROUP = 2,    /* wq_options.group */
-	WQ_FEATURE_VALUE = 4     /* wq_options.values */
+	WQ_FEATURE_PRIORITY = 1, /* wq_options.priorities, aging_ns and aging_max */
+	WQ_FEATURE_GROUP = 2,    /* wq_options.group, and what belongs to it */
+	WQ_FEATURE_VALUE = 4     /* wq_options.values and merge */
 };
 
 /*
@@ -88,7 +88,7 @@ typedef struct wq_engine {
 	uint32_t version; /* WQ_ENGINE_VERSION */
 	uint32_t size;    /* sizeof(wq_engine) as the engine was compiled */
 	const char *name;
-	uint64_t features; /* of wq_engine_features */
+	uint64_t features; /* bits of wq_engine_features */
 
 	/*
 	 * Make the state of queue q. The options are checked; clock, allocator and limiter are not
@@ -103,7 +103,8 @@ typedef struct wq_engine {
 	int (*add)(void *state, const void *key, size_t len);
 	/*
 	 * add_with: the options are checked; their time may have passed. Without a time it is an
-	 * add that has a priority or a value; after_ns = -1 is a delayed add that is due.
+	 * add with a priority or a value; after_ns = -1 is a delayed add that is due. The engine
+	 * calls wq_options.group and merge itself.
 	 */
 	int (*add_with)(void *state, const void *key, size_t len, const wq_add_options *options);
 	int (*reschedule)(void *state, const void *key, size_t len, int64_t due_ns);

@@ -60,9 +60,9 @@ WQ_API WQ_MUST_CHECK int wq_next_for(wq_queue *q, wq_item *item, int64_t timeout
 
 /*
  * End a hold and queue the key again, unfinished. The key goes to the tail (WQ_TAIL) or to the
- * head (WQ_HEAD). No failure is counted. A dirty key is queued once, and a waiting copy is
- * absorbed. Allowed during a shutdown: the key can still be got. The key keeps the time at which
- * it was added.
+ * head (WQ_HEAD), with priorities or groups to that of its level and group. No failure is counted.
+ * A dirty key is queued once, and a waiting copy is absorbed. Allowed during a shutdown: the key
+ * can still be got. The key keeps the time at which it was added.
  *
  * Returns WQ_QUEUED.
  *

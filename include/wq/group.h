@@ -8,25 +8,29 @@
  *
  * wq/queue.h includes this header.
  *
- * [TURNS] A key belongs to one group, which is a part of its bytes. Inside a level groups take
- * turns: each starts one key (or as many as its weight), then the next group has its turn. Inside
- * a group keys are first in, first out. So a million keys of one group do not delay ten keys of
- * another.
+ * [TURNS] A key belongs to one group, which is a part of its bytes. Groups take turns: a turn
+ * starts one key of the group, or as many as the group's weight; then the next group has its turn.
+ * Inside a group keys are first in, first out. So a million keys of one group do not delay ten keys
+ * of another. With priorities, a group is in the level of its highest ready key, and the groups of
+ * one level take turns. A start is a get of the key: the first, a retry or a requeue.
  *
  * [LIMIT] At most `limit` keys of a group are held at once, over all workers. Other keys of the
- * group are blocked: they are queued, wq_len() counts them, but no get sees them until a hold of
+ * group are blocked: they are queued, wq_len() counts them, but no get takes them until a hold of
  * the group ends. Gets do not look at blocked keys one by one, however many there are.
  *
  * [RATE] At most `rate` keys of a group are started per second: by a token bucket for each group,
- * with a token every 1 / rate seconds and at most `burst` of them. A group without a token is
- * blocked until it has one; a waiting get wakes up then, and wq_next_deadline() and the
- * descriptor of wq_fd() tell event loops.
+ * with a token every 1 / rate seconds and at most `burst` of them. The bucket starts full. A group
+ * without a token is blocked until it has one; a waiting get wakes up then, and wq_next_deadline()
+ * and the descriptor of wq_fd() tell event loops. (wq_limiter_bucket_per_part() delays retries and
+ * limited adds only.)
  *
- * A shutdown or drain waits for blocked keys as for all that are queued, and a get waits for them
- * instead of answering WQ_ESHUTDOWN.
+ * After a shutdown, blocked keys can still be got: a get waits for them instead of answering
+ * WQ_ESHUTDOWN, wq_try_get() answers WQ_EAGAIN, and drains wait for them. A thread that holds as
+ * many keys of a group as its limit, and waits for another key of the group, waits for itself.
  *
- * A group takes about 250 bytes and its name while it has keys in any state (also if the limiter
- * only remembers them) or its bucket is not full. At most 2^30 groups.
+ * Cost: 8 bytes per key, which priorities share. A group takes about 320 bytes and its name while
+ * it has keys in any state (also if the limiter only remembers them) or its bucket is not full. Up
+ * to 1,024 groups without keys are kept for their next key.
  */
 #ifndef WQ_GROUP_H
 #define WQ_GROUP_H
@@ -44,15 +48,15 @@ typedef struct wq_separator {
 } wq_separator;
 
 /*
- * The group of a key is what stands before the n-th separator; a key with fewer separators is a
- * group of its own. It is a wq_group_fn: ctx points to a wq_separator, which must outlive the
+ * Find the group of a key: the bytes before the n-th separator; the whole key if it has fewer. It
+ * is a wq_group_fn, for wq_options.group; ctx points to a wq_separator, which must outlive the
  * queue.
  *
- * Returns WQ_OK.
+ * Returns WQ_OK. *group is a part of the key.
  *
  * Errors: WQ_EINVAL if ctx or group is NULL, key is NULL and len is not 0, or n is 0.
  *
- * Threads: any. Blocks: no.
+ * Threads: any. Blocks: no. Allocates: no.
  */
 WQ_API int wq_group_before(void *ctx, const void *key, size_t len, wq_key *group);
 

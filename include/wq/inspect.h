@@ -34,16 +34,16 @@ extern "C" {
 WQ_API int wq_state(wq_queue *q, const void *key, size_t len);
 
 /*
- * Show every key to fn, in no particular order. At most 256 keys are copied under the lock at a
- * time; fn runs outside it and may use the queue. [WALK] A key that exists from the beginning of
- * the walk to its end is shown exactly once; one that comes or goes meanwhile, at most once for
- * each time that it is in the queue.
+ * Show every key to fn, in no particular order, with its priority, value and group. At most 256
+ * keys are copied under the lock at a time; fn runs outside it and may use the queue. [WALK] A key
+ * that exists from the beginning of the walk to its end is shown exactly once; one that comes or
+ * goes meanwhile, at most once for each time that it is in the queue.
  *
  * Returns how many keys were shown, including the one for which fn stopped the walk.
  *
  * Errors:
  *   WQ_EINVAL  q or fn is NULL
- *   WQ_ENOMEM  no memory for a key of over 4,000 bytes
+ *   WQ_ENOMEM  no memory for a key of over 4,000 bytes, value and group included
  *
  * Blocks: no. Allocates: a buffer, if there is memory.
  */

@@ -8,8 +8,9 @@
  *         for (int i = 0; i < n; i++)
  *             work(items[i].key, items[i].len);
  *
- * None of these calls is atomic: each key has an outcome of its own. wq/queue.h includes this
- * header; threads, states and times are described there.
+ * None of these calls is atomic: each key has an outcome of its own. In a queue with priorities,
+ * groups or values, wq_add_many() takes the lock for each key. wq/queue.h includes this header;
+ * threads, states and times are described there.
  */
 #ifndef WQ_MANY_H
 #define WQ_MANY_H
@@ -36,9 +37,9 @@ WQ_API int wq_add_many(wq_queue *q, const wq_key *keys, size_t n, int *outcomes)
 
 /*
  * Get up to max keys. Waits as wq_get_until() for the first key and takes those that are ready
- * with it; it does not wait for max keys. The lock is released at least every 256 keys. With the
- * deadline WQ_NEVER it waits as wq_get(), with WQ_NOWAIT not at all. wq_get_many_for() takes a
- * timeout.
+ * with it; it does not wait for max keys. Limits and rates of groups hold. The lock is released at
+ * least every 256 keys. With the deadline WQ_NEVER it waits as wq_get(), with WQ_NOWAIT not at
+ * all. wq_get_many_for() takes a timeout.
  *
  * Returns how many items were filled, at least 1.
  *

@@ -5,6 +5,8 @@
  *     if (wq_new(&q, &(wq_options){.order = &o}) < 0)
  *         return 1;
  *
+ * A queue with an order has no priorities and no groups (wq/priority.h, wq/group.h).
+ *
  * An order holds nodes, never keys: the queue owns the memory, counts the nodes, and calls the
  * order when one comes or goes. All hooks run under the queue's lock. They may not fail, block, or
  * call the queue (except the wq_node_... functions), and must not throw, longjmp or end the

@@ -29,6 +29,9 @@
  *   wq/get.h        get with a deadline; done and get in one call; requeue; interrupt
  *   wq/delay.h      delayed adds and their policies; reschedule; cancel
  *   wq/retry.h      retry, verdicts with a delay, limited adds, failures
+ *   wq/priority.h   keys that are handed out before others, and aging
+ *   wq/group.h      groups of keys: turns, limits, rates
+ *   wq/value.h      values that travel with keys, and how they merge
  *   wq/many.h       many keys in one call
  *   wq/wait.h       wait until idle or for one key; whether the queue is shut down
  *   wq/inspect.h    the state of a key, a walk over all keys
@@ -55,13 +58,30 @@
  *   shutdown  | –       | left over     | kept    | kept     | kept          | left over
  *
  * An add absorbs the waiting copy of its key. No add makes a queued or dirty key wait again: to
- * do that, cancel the key first.
+ * do that, cancel the key first. A queued key may be blocked by its group (wq/group.h): that
+ * changes nothing in this table.
+ *
+ * In queues with priorities or values, the queued, waiting or dirty copy of a key has its own, and
+ * so have the hold and a reminder:
+ *
+ *   call                        | priority                    | value
+ *   ----------------------------+-----------------------------+-------------------------------
+ *   add of an absent key        | that of the add             | that of the add, or none
+ *   add that finds a copy       | the higher one              | merged (wq/value.h)
+ *   first add of a held key     | that of the add             | that of the add, or none
+ *   comes due                   | kept                        | kept
+ *   reminder comes due          | as an add with its own      | as an add with its own
+ *   get                         | goes to the hold            | goes to the hold
+ *   done, WQ_DROP, dead         | that of the hold ends       | that of the hold ends
+ *   retry, requeue, again_after | the higher of hold and copy | hold and copy, merged
+ *   cancel                      | that of the copy ends       | that of the copy ends
  *
  * Promises of every call (tests name the tags):
  *   [ONE]    a key is never with two workers at once
  *   [KEEP]   an accepted key is handed out, unless a call removes it and says so
  *   [BACK]   a key that is added while it is held is handed out once more afterwards
- *   [FIFO]   with the default order, keys are handed out in the order they were queued
+ *   [FIFO]   with the default order, keys are handed out in the order they were queued; with
+ *            priorities or groups, those of one level and group (wq/priority.h, wq/group.h)
  *   [WHOLE]  a call that answers an error has changed nothing, unless its text says otherwise
  *   [STALE]  an item whose hold has ended is detected
  *   [WAKE]   if a key is ready and a get sleeps, the get is woken, unless another get takes the key
@@ -90,15 +110,17 @@
  * Under such a tool, the keys of items are copies from malloc and locks are pthread mutexes, which
  * is slower. The library detects the tool when it is loaded; in other processes nothing changes.
  *
- * Hooks (clock, allocator, order, custom limiter, metrics provider) run under the queue's lock.
- * [REENTER] A hook that calls its own queue stops the process with abort(), in every build.
+ * Hooks (clock, allocator, order, custom limiter, metrics provider, group_setup, merge) run under
+ * the queue's lock. [REENTER] A hook that calls its own queue stops the process with abort(), in
+ * every build.
  *
  * A queue is open, then closing, then shut, and never goes back:
  *
  *   call                    | open            | closing or shut
  *   ------------------------+-----------------+------------------------------------------
  *   add, add_after ...      | accepts keys    | WQ_ESHUTDOWN
- *   get, next, settle_next  | waits for a key | a queued key; none: WQ_ESHUTDOWN
+ *   get, next, settle_next  | waits for a key | a queued key, waits for blocked ones; none is
+ *                           |                 | queued: WQ_ESHUTDOWN
  *   done, requeue, cancel,  | as described    | the same
  *   state, len, walk ...    |                 |
  *   reschedule              | moves a key     | WQ_ESHUTDOWN (in a drain that waits: moves it)
@@ -142,13 +164,15 @@ extern "C" {
  *                spin_ns is out of range; a clock, allocator or order lacks a function; the
  *                room of an order is above WQ_ORDER_ROOM_MAX; engine_options without an engine;
  *                max_attempts above WQ_FAILURES_MAX, or with a limiter that counts no failures;
+ *                priorities or values > 1; an order with priorities or groups; aging_ns or
+ *                aging_max out of range, aging_ns without priorities, aging_max without aging_ns;
+ *                group_rate < 0 or > 1e9; an option of groups without group; merge or merge_ctx
+ *                without values;
  *                a registry or a provider without a name; a registry and a name that is not
  *                UTF-8, or is "." or "..", which cannot be part of a URL path; a provider whose
- *                reserved words are not zero; priorities or values > 1; priorities or groups with
- *                an order; aging without priorities, or out of range; settings of groups without
- *                group, or group_rate out of range (0 to 1e9); merge without values
- *   WQ_ENOTSUP   the engine has no priorities, groups or values
+ *                reserved words are not zero
  *   WQ_EVERSION  the engine's table has another version, or no open or close
+ *   WQ_ENOTSUP   the engine has no priorities, groups or values (wq_engine.features)
  *   WQ_EBUSY     the limiter has another owner
  *   WQ_EEXIST    the registry has a queue of this name
  *   WQ_ENOMEM    out of memory
@@ -179,8 +203,9 @@ WQ_API int wq_free(wq_queue *q);
 
 /*
  * Add a key. If it is queued, the add merges with it. If a worker holds it, it is marked dirty
- * and queued again when the hold ends. Otherwise it goes to the tail, and a sleeping worker is
- * woken unless one that is awake takes the key.
+ * and queued again when the hold ends. Otherwise it goes to the tail (of its level, of its group),
+ * and a sleeping worker is woken unless one that is awake takes the key. In queues with priorities
+ * or values it is an add with priority 0 and without a value.
  *
  * A key is any bytes; equal bytes are the same key; NULL with length 0 is the empty key.
  * wq_add_str() adds a C string, without its NUL.
@@ -195,7 +220,8 @@ WQ_API int wq_free(wq_queue *q);
  *   WQ_ESHUTDOWN  the queue is shut down
  *   WQ_EFULL      the key is new and the queue has max_keys keys
  *   WQ_ENOMEM     out of memory, or the queue has 32 GiB of keys (wq/alloc.h)
- *   others        the status of wq_options.group; WQ_EINVAL if its group is not a part of the key
+ *   others        the status of wq_options.group; WQ_EINVAL if the group that it found is not a
+ *                 part of the key
  *
  * Blocks: no; while more than 4,096 keys are queued and several threads use the queue, it may yield
  * the CPU. Allocates: yes, for a new key.
@@ -220,15 +246,17 @@ WQ_API int wq_add_after(wq_queue *q, const void *key, size_t len, int64_t delay_
 WQ_API int wq_add_at(wq_queue *q, const void *key, size_t len, int64_t due_ns);
 
 /*
- * Get the next key and hold it. Waits until a key is ready. If several threads wait, one of them
- * gets the key. wq/get.h has forms with a deadline and without waiting.
+ * Get the next key and hold it. Waits until a key is ready: queued, and not blocked by its group.
+ * If several threads wait, one of them gets the key. wq/get.h has forms with a deadline and without
+ * waiting.
  *
  * Returns WQ_OK and fills *item.
  *
  * Errors (*item is untouched):
  *   WQ_EINVAL        q or item is NULL
- *   WQ_ESHUTDOWN     shut down, and no key is queued (in a drain that waits: nor waiting or
- *                    held). A dirty key may still be queued by its done: a later get finds it
+ *   WQ_ESHUTDOWN     shut down, and no key is queued, blocked keys included (in a drain that
+ *                    waits: nor waiting or held). A dirty key may still be queued by its done: a
+ *                    later get finds it
  *   WQ_EINTERRUPTED  wq_interrupt() interrupted this call
  *
  * Blocks: until a key is ready. Allocates: no.
@@ -278,8 +306,8 @@ WQ_API int wq_done(wq_queue *q, const wq_item *item);
 WQ_API int wq_settle(wq_queue *q, const wq_item *item, wq_verdict verdict);
 
 /*
- * Count the queued keys. Held and waiting keys are not counted; keys that are due are queued
- * first.
+ * Count the queued keys, blocked ones included. Held and waiting keys are not counted; keys that
+ * are due are queued first.
  *
  * Returns the number of queued keys.
  *

@@ -50,17 +50,17 @@ typedef struct wq_sample {
 	int64_t age_ns;            /* queued: since its add; running: since its get. -1: no key */
 } wq_sample;
 
-/* How many keys are queued with one priority. */
+/* How many keys are queued with one priority, blocked or not. Aging does not count. */
 typedef struct wq_level {
 	int32_t priority;
 	uint32_t reserved0;
 	uint64_t queued;
 } wq_level;
 
-/* A snapshot shows so many levels, the highest. */
+/* How many levels a snapshot shows: the highest that have queued keys. */
 #define WQ_LEVELS 16
 
-/* A group and its keys. */
+/* One group: how many of its keys are queued and held. */
 typedef struct wq_group_sample {
 	char name[WQ_SAMPLE_BYTES]; /* NUL-terminated, cut if it is longer */
 	size_t len;                 /* of the whole name */
@@ -68,7 +68,7 @@ typedef struct wq_group_sample {
 	uint64_t running;           /* held */
 } wq_group_sample;
 
-/* A snapshot shows so many groups, the busiest: those with the most keys queued and held. */
+/* How many groups a snapshot shows: those with the most keys queued and held. */
 #define WQ_BUSIEST 8
 
 typedef struct wq_snapshot {
@@ -85,7 +85,11 @@ typedef struct wq_snapshot {
 	 * of keys that were due sooner it may be too early.
 	 */
 	int64_t next_due_ns;
-	wq_sample oldest_queued; /* the head; a requeued key behind it may be older */
+	/*
+	 * The key that the next get takes; another queued key may be older: one that was requeued,
+	 * has a lower priority, or is of another group. No key if all queued keys are blocked.
+	 */
+	wq_sample oldest_queued;
 	wq_sample longest_running;
 	int64_t unfinished_ns; /* the sum of the ages of running keys, at most INT64_MAX */
 
@@ -104,15 +108,23 @@ typedef struct wq_snapshot {
 	wq_histogram late;  /* from the due time to being queued */
 	uint64_t dropped;   /* keys dropped: verdict WQ_DROP */
 
-	/* Priorities, groups and values, at the same instant; without them all zero. */
-	uint64_t blocked;      /* of the queued keys: their group has no place, or no start yet */
-	uint64_t groups;       /* groups that have keys */
-	uint64_t merge_failed; /* since wq_new(): retries and reminders whose value was dropped */
-	uint32_t nlevels;      /* entries of level that are filled; priorities are in use: > 0 */
-	uint32_t nbusiest;     /* and of busiest */
-	wq_level level[WQ_LEVELS];           /* levels with queued keys, the highest first */
-	uint64_t queued_lower;               /* keys that are queued with lower priorities */
-	wq_group_sample busiest[WQ_BUSIEST]; /* the busiest first */
+	/*
+	 * Priorities, groups and values; zero in a queue without them. They are of the same
+	 * instant, except for `busiest` if there are more than 1,000 groups: other calls may come
+	 * in between then.
+	 */
+	uint64_t blocked;      /* queued keys whose group has reached its limit or has no token */
+	uint64_t groups;       /* groups that have keys in any state, or remembered ones */
+	uint64_t merge_failed; /* since wq_new(): values that were lost because a merge failed */
+	uint32_t nlevels;      /* how many elements of `level` are filled */
+	uint32_t nbusiest;     /* how many elements of `busiest` are filled */
+	/*
+	 * Levels with queued keys, the highest first; if no key is queued, level 0. None until an
+	 * add has given a priority other than 0.
+	 */
+	wq_level level[WQ_LEVELS];
+	uint64_t queued_lower;               /* keys that are queued below the last of them */
+	wq_group_sample busiest[WQ_BUSIEST]; /* those with the most keys first */
 	uint64_t reserved[8];
 } wq_snapshot;
 

@@ -40,7 +40,7 @@ typedef int64_t wq_number;
 	X(WQ_ENOMEM, -2, "out of memory")                                                          \
 	X(WQ_ESHUTDOWN, -3, "shut down or stopped")                                                \
 	X(WQ_EFULL, -4, "the queue is full: it has max_keys keys")                                 \
-	X(WQ_ETOOLONG, -5, "the key is longer than WQ_KEY_MAX")                                    \
+	X(WQ_ETOOLONG, -5, "the key or its value is too long")                                     \
 	X(WQ_ETIMEDOUT, -6, "the deadline passed")                                                 \
 	X(WQ_EAGAIN, -7, "nothing is ready now")                                                   \
 	X(WQ_EINTERRUPTED, -8, "interrupted by wq_interrupt or released by wq_shutdown")           \
@@ -95,8 +95,9 @@ WQ_API const char *wq_status_name(int status);
  * For a status with one cause they may leave it unchanged: WQ_ETOOLONG, WQ_EFULL, WQ_ESTALE,
  * WQ_EOTHERQUEUE, WQ_ENOTFOUND, WQ_ETIMEDOUT, WQ_EINTERRUPTED, WQ_EFORKED, and in calls on a queue
  * WQ_ESHUTDOWN and WQ_ENOMEM. The other calls on keys and items (wq_add(), wq_get(), wq_done() and
- * the like) never set it: their status says it all. Calls that succeed leave it unchanged, so read
- * it right after a failure.
+ * the like) do not set it, except adds for a group that is not a part of its key: their status says
+ * it all. The functions wq_options.group and merge may give their reason by wq_fail(). Calls that
+ * succeed leave it unchanged, so read it right after a failure.
  *
  * Ownership: the text belongs to the thread. It is valid until the thread's next call that fails,
  * or its end.

@@ -58,10 +58,10 @@ typedef struct wq_key {
 /* ---- priorities, groups, values ------------------------------------------ */
 
 /*
- * Finds the group of a key: *group, a part of the key's own bytes. Called outside the lock, by
- * every add of a queue with groups; it may be called by several threads at once. Equal keys must
- * have equal groups. A status < 0 refuses the add, which answers it. wq_group_before() is
- * ready-made, see wq/group.h.
+ * Finds the group of a key: *group, a part of the key's own bytes, which may be empty. Every add of
+ * a queue with groups calls it, outside the lock, so several threads may call it at once. Equal
+ * keys must have equal groups; a key that the queue knows stays in its group. A status < 0 refuses
+ * the add, which answers that status. wq_group_before() is ready-made, see wq/group.h.
  */
 typedef int (*wq_group_fn)(void *ctx, const void *key, size_t len, wq_key *group);
 
@@ -69,25 +69,27 @@ typedef int (*wq_group_fn)(void *ctx, const void *key, size_t len, wq_key *group
 typedef struct wq_group_settings {
 	uint32_t limit;       /* keys that are held at once, at most; 0: no limit */
 	uint32_t weight;      /* keys that it starts in one turn; 0: 1 */
-	double rate;          /* starts per second; 0: no limit */
+	double rate;          /* starts per second, at most 1e9; 0: no limit */
 	uint32_t burst;       /* starts at once after a pause; 0: 1 */
 	uint32_t reserved0;   /* must be zero */
 	uint64_t reserved[2]; /* must be zero */
 } wq_group_settings;
 
 /*
- * Changes the settings of one group; *settings has those of wq_options. A hook: it is called under
- * the queue's lock, when a key of a group comes that has no keys, and may be called again for the
- * same group later. Settings out of range count as those of wq_options.
+ * Changes the settings of one group; *settings has those of wq_options, with weight 0. A hook: it
+ * is called under the queue's lock when the first key of a group is added, and perhaps again if the
+ * group had no keys meanwhile. If a setting is out of range (rate, a reserved word that is not
+ * zero), the group gets the settings of wq_options.
  */
 typedef void (*wq_group_setup_fn)(void *ctx, const wq_key *group, wq_group_settings *settings);
 
 /*
- * Merges two values of a key into out, which has room for WQ_VALUE_MAX bytes. A hook: it is called
- * under the queue's lock. Ready-made ones are in wq/value.h.
+ * Merges two values of a key, the older and the newer one, into out, which has room for
+ * WQ_VALUE_MAX bytes. A hook: it is called under the queue's lock. Ready-made ones are in
+ * wq/value.h.
  *
  * Returns the length of the merged value, or a status < 0, which the add answers: nothing has
- * changed then. More than WQ_VALUE_MAX is WQ_ETOOLONG.
+ * changed then. A length above WQ_VALUE_MAX counts as WQ_ETOOLONG.
  */
 typedef int64_t (*wq_merge_fn)(void *ctx, const void *old, size_t old_len, const void *add,
                                size_t add_len, void *out);
@@ -152,7 +154,7 @@ typedef struct wq_options {
 	const struct wq_metrics_provider *provider;
 	/*
 	 * [PRIORITY] 1: adds may give a priority, see wq/priority.h. Costs 8 bytes per key, which
-	 * groups share. Not with an order.
+	 * groups share. Not allowed with an order.
 	 */
 	uint32_t priorities;
 	/* [VALUE] 1: adds may give a value, see wq/value.h. Costs 8 bytes per key. */
@@ -162,21 +164,30 @@ typedef struct wq_options {
 	 * long; at most WQ_AGING_MAX. 0: no aging. Needs priorities.
 	 */
 	int64_t aging_ns;
-	/* The highest level that aging reaches; keys above it do not age. 0: WQ_PRIORITY_MAX. */
+	/*
+	 * The highest level that aging reaches; keys above it do not age. 0: WQ_PRIORITY_MAX.
+	 * Needs aging_ns.
+	 */
 	int32_t aging_max;
-	/* [GROUP] Of each group: how many of its keys may be held at once. 0: no limit. */
+	/* [GROUP] How many keys of one group may be held at once. 0: no limit. Needs group. */
 	uint32_t group_limit;
-	/* Which group a key belongs to, see wq/group.h. NULL: no groups. Not with an order. */
+	/*
+	 * Finds the group of a key, see wq/group.h. NULL: no groups. Not allowed with an order.
+	 * group_ctx is passed to it.
+	 */
 	wq_group_fn group;
 	void *group_ctx;
-	/* Of each group: how many of its keys may be started per second. 0: no limit. */
+	/* How many keys of one group may be started per second, at most 1e9. 0: no limit. */
 	double group_rate;
 	uint32_t group_burst; /* and how many at once after a pause; 0: 1 */
 	uint32_t reserved0;   /* must be zero */
-	/* Exceptions: settings of single groups. NULL: none. */
+	/* Settings of single groups that differ. NULL: none. setup_ctx is passed to it. */
 	wq_group_setup_fn group_setup;
 	void *setup_ctx;
-	/* What becomes of two values of one key. NULL: the last one counts, wq_merge_last(). */
+	/*
+	 * Merges two values of one key, see wq/value.h. NULL: wq_merge_last(), the last one
+	 * counts. merge_ctx is passed to it. Needs values.
+	 */
 	wq_merge_fn merge;
 	void *merge_ctx;
 	uint64_t reserved[4]; /* must be zero */
@@ -187,8 +198,8 @@ typedef struct wq_options {
  * wq_done(), wq_retry(), wq_settle() or wq_requeue(). An item may be copied. The first copy that
  * ends the hold counts; the others are stale, and calls answer WQ_ESTALE for them.
  *
- * Ownership: the queue owns the bytes of the key. They are valid until the hold ends. A NUL
- * follows them. Sanitizers and valgrind report later reads, see "Tools" in wq/queue.h.
+ * Ownership: the queue owns the bytes of the key and of the value. They are valid until the hold
+ * ends. A NUL follows each. Sanitizers and valgrind report later reads, see "Tools" in wq/queue.h.
  */
 struct wq_item {
 	const void *key;
@@ -200,8 +211,8 @@ struct wq_item {
 	 */
 	int64_t added_ns;
 	uint32_t attempts; /* 1 + failures that are not forgotten */
-	int32_t priority;  /* that it was handed out with; without priorities 0 */
-	const void *value; /* of this hold; NULL: none. Valid as the key is; a NUL follows */
+	int32_t priority;  /* of this hold, without aging; 0 in a queue without priorities */
+	const void *value; /* of this hold; NULL: none */
 	size_t value_len;
 	const void *owner; /* internal, as is slot */
 	uint64_t slot;
@@ -238,14 +249,17 @@ typedef struct wq_add_options {
 	 */
 	int64_t within_ns;
 	/*
-	 * WQ_PRIORITY_MIN to WQ_PRIORITY_MAX; higher is sooner. Not 0: needs
-	 * wq_options.priorities = 1.
+	 * WQ_PRIORITY_MIN to WQ_PRIORITY_MAX; higher is sooner, see wq/priority.h. A priority
+	 * other than 0 needs wq_options.priorities = 1.
 	 */
 	int32_t priority;
 	uint32_t reserved0; /* must be zero */
-	/* Travels with the key, copied. NULL: no value. Needs wq_options.values = 1. */
+	/*
+	 * A value that travels with the key, see wq/value.h. The queue copies it. NULL: no value.
+	 * Needs wq_options.values = 1.
+	 */
 	const void *value;
-	size_t value_len;     /* at most WQ_VALUE_MAX */
+	size_t value_len;     /* at most WQ_VALUE_MAX; 0 if value is NULL */
 	uint64_t reserved[2]; /* must be zero */
 } wq_add_options;
 
@@ -288,7 +302,7 @@ static const wq_verdict WQ_FATAL = {0, WQ_VERDICT_FATAL, 0};
 
 /* The state of a key, as bits. 0: the queue does not know the key. */
 enum wq_state_bits {
-	WQ_STATE_QUEUED = 1,   /* queued */
+	WQ_STATE_QUEUED = 1,   /* queued, blocked or not (wq/group.h) */
 	WQ_STATE_RUNNING = 2,  /* held by a worker */
 	WQ_STATE_DIRTY = 4,    /* held, and added again since it was got */
 	WQ_STATE_WAITING = 8,  /* waits for its due time, alone or beside the other bits */
@@ -296,7 +310,10 @@ enum wq_state_bits {
 	WQ_STATE_RETRYING = 32 /* beside WAITING or LEFT: waits for a retry or a limited add */
 };
 
-/* One key, as wq_walk() and drains show it. The bytes are valid during the callback. */
+/*
+ * One key, as wq_walk() and drains show it. The bytes of key, value and group are valid during the
+ * callback; a NUL follows each. Of a reminder beside its key, only the due time is shown.
+ */
 typedef struct wq_key_info {
 	const void *key;
 	size_t len;
@@ -305,11 +322,11 @@ typedef struct wq_key_info {
 	int64_t age_ns;     /* since its add, when the walk began; 0 while it only waits */
 	int64_t due_ns;     /* due time of the waiting copy, else of the reminder; 0: none waits */
 	int64_t running_ns; /* held: since it was got, if the queue has a name; else 0 */
-	int32_t priority;   /* of the queued, waiting or dirty copy, else of the hold */
+	int32_t priority; /* of the queued, waiting or dirty copy; if there is none, of the hold */
 	uint32_t reserved0;
 	const void *value; /* of the same; NULL: none */
 	size_t value_len;
-	wq_key group; /* its name; NULL and 0 without groups */
+	wq_key group; /* its group; NULL and 0 in a queue without groups */
 	uint64_t reserved[2];
 } wq_key_info;
 
@@ -321,7 +338,7 @@ typedef int (*wq_walk_fn)(void *ctx, const wq_key_info *info);
  * after WQ_OK. A key that is queued or held while a copy of it waits counts in both places.
  */
 typedef struct wq_report {
-	uint64_t queued;      /* queued */
+	uint64_t queued;      /* queued, blocked or not */
 	uint64_t running;     /* held, dirty or not */
 	uint64_t dirty;       /* of those, dirty */
 	uint64_t retries;     /* copies that wait or are left over: retries and limited adds */

@@ -13,7 +13,11 @@
 #include "base/utf8.h"
 #include "http/bill.h"
 
-enum { SHOWN_BYTES = WQ_SAMPLE_BYTES - 1, PIECE = 256 };
+enum {
+	SHOWN_BYTES = WQ_SAMPLE_BYTES - 1,
+	SHOWN_MORE = 63, /* of a group or a value */
+	PIECE = 256
+};
 
 struct item {
 	int64_t rank; /* the greater, the nearer to the top */
@@ -23,7 +27,12 @@ struct item {
 	size_t len; /* of the whole key */
 	unsigned state;
 	uint32_t failures;
+	int32_t priority;
+	bool grouped, valued;
+	size_t group_len, value_len; /* of the whole */
 	char key[SHOWN_BYTES + 1];
+	char group[SHOWN_MORE];
+	char value[SHOWN_MORE];
 };
 
 struct heap {
@@ -89,6 +98,14 @@ static void sift_up(struct item *at, unsigned i)
 	}
 }
 
+static void copy(char *to, const void *from, size_t len)
+{
+	size_t n = len < SHOWN_MORE ? len : SHOWN_MORE;
+
+	if (n > 0)
+		memcpy(to, from, n);
+}
+
 static void fill(struct item *it, const wq_key_info *info, int64_t rank)
 {
 	size_t n = info->len < SHOWN_BYTES ? info->len : SHOWN_BYTES;
@@ -102,6 +119,13 @@ static void fill(struct item *it, const wq_key_info *info, int64_t rank)
 	it->failures = info->failures;
 	memcpy(it->key, info->key, n);
 	it->key[n] = '\0';
+	it->priority = info->priority;
+	it->grouped = info->group.key != NULL;
+	it->group_len = info->group.len;
+	copy(it->group, info->group.key, info->group.len);
+	it->valued = info->value != NULL;
+	it->value_len = info->value_len;
+	copy(it->value, info->value, info->value_len);
 }
 
 static void offer(struct heap *h, const wq_key_info *info, int64_t rank)
@@ -207,6 +231,26 @@ static size_t shown_len(const struct item *it)
 	                              : wq__utf8_cut((const unsigned char *)it->key, SHOWN_BYTES);
 }
 
+static void write_more(struct wq__buffer *t, const char *name, const char *bytes, size_t len)
+{
+	size_t n = len <= SHOWN_MORE ? len : wq__utf8_cut((const unsigned char *)bytes, SHOWN_MORE);
+
+	wq__buffer_print(t, ",\"%s\":", name);
+	wq__buffer_string(t, bytes, n);
+	wq__buffer_print(t, ",\"%s_len\":%zu", name, len);
+}
+
+/* What a key brings along: a key that brings nothing has none of these members. */
+static void write_brought(struct wq__buffer *t, const struct item *it)
+{
+	if (it->priority != 0)
+		wq__buffer_print(t, ",\"priority\":%" PRId32, it->priority);
+	if (it->grouped)
+		write_more(t, "group", it->group, it->group_len);
+	if (it->valued)
+		write_more(t, "value", it->value, it->value_len);
+}
+
 static void write_item(struct wq__buffer *t, const struct item *it)
 {
 	bool waits = it->state & (WQ_STATE_WAITING | WQ_STATE_LEFT);
@@ -219,7 +263,9 @@ static void write_item(struct wq__buffer *t, const struct item *it)
 	           it->age_ns);
 	write_time(t, "due_ns", waits && it->due_ns != WQ_NEVER, it->due_ns);
 	write_time(t, "running_ns", it->state & WQ_STATE_RUNNING, it->running_ns);
-	wq__buffer_print(t, ",\"failures\":%" PRIu32 "}", it->failures);
+	wq__buffer_print(t, ",\"failures\":%" PRIu32, it->failures);
+	write_brought(t, it);
+	wq__buffer_add(t, "}");
 }
 
 static void write_list(struct wq__buffer *t, const struct walk *w, const struct heap *h)

@@ -45,18 +45,22 @@ int wq__json_end(struct wq__json *j)
 	return j->rc;
 }
 
+/* How much of a text is shown: what was cut ends between two characters. */
+static size_t shown_len(const char *text, size_t len)
+{
+	if (len < WQ_SAMPLE_BYTES)
+		return len;
+	return wq__utf8_cut((const unsigned char *)text, WQ_SAMPLE_BYTES - 1);
+}
+
 static void write_sample(struct wq__json *j, const char *name, const wq_sample *s)
 {
-	size_t n = s->len;
-
-	if (n >= sizeof s->key)
-		n = wq__utf8_cut((const unsigned char *)s->key, sizeof s->key - 1);
 	if (s->age_ns < 0) {
 		wq__json_print(j, ",\"%s\":null", name);
 		return;
 	}
 	wq__json_print(j, ",\"%s\":{\"key\":", name);
-	wq__json_string(j, s->key, n);
+	wq__json_string(j, s->key, shown_len(s->key, s->len));
 	wq__json_print(j, ",\"len\":%zu,\"age_ns\":%" PRId64 "}", s->len, s->age_ns);
 }
 
@@ -66,6 +70,28 @@ static void write_histogram(struct wq__json *j, const char *name, const wq_histo
 	for (unsigned i = 0; i < WQ_BUCKETS; i++)
 		wq__json_print(j, "%s%" PRIu64, i > 0 ? "," : "", h->count[i]);
 	wq__json_print(j, "],\"sum_ns\":%" PRIu64 "}", h->sum_ns);
+}
+
+/* Priorities, groups and values; a queue without them has none of these members. */
+static void write_rich(struct wq__json *j, const wq_snapshot *s)
+{
+	if (s->nlevels == 0 && s->groups == 0 && s->blocked == 0 && s->merge_failed == 0)
+		return;
+	wq__json_print(j, ",\"blocked\":%" PRIu64 ",\"groups\":%" PRIu64, s->blocked, s->groups);
+	wq__json_print(j, ",\"merge_failed\":%" PRIu64 ",\"level\":[", s->merge_failed);
+	for (uint32_t i = 0; i < s->nlevels && i < WQ_LEVELS; i++)
+		wq__json_print(j, "%s{\"priority\":%" PRId32 ",\"queued\":%" PRIu64 "}",
+		               i > 0 ? "," : "", s->level[i].priority, s->level[i].queued);
+	wq__json_print(j, "],\"queued_lower\":%" PRIu64 ",\"busiest\":[", s->queued_lower);
+	for (uint32_t i = 0; i < s->nbusiest && i < WQ_BUSIEST; i++) {
+		const wq_group_sample *g = &s->busiest[i];
+
+		wq__json_print(j, "%s{\"name\":", i > 0 ? "," : "");
+		wq__json_string(j, g->name, shown_len(g->name, g->len));
+		wq__json_print(j, ",\"len\":%zu,\"queued\":%" PRIu64 ",\"running\":%" PRIu64 "}",
+		               g->len, g->queued, g->running);
+	}
+	wq__json_print(j, "]");
 }
 
 void wq__json_snapshot(struct wq__json *j, const wq_snapshot *s, const char *name)
@@ -103,6 +129,7 @@ void wq__json_snapshot(struct wq__json *j, const wq_snapshot *s, const char *nam
 	write_histogram(j, "queue", &s->queue);
 	write_histogram(j, "work", &s->work);
 	write_histogram(j, "late", &s->late);
+	write_rich(j, s);
 	wq__json_print(j, "}");
 }
 

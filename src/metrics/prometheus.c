@@ -13,7 +13,7 @@
 
 #include "base/alloc.h"
 
-enum kind { GAUGE, GAUGE_SECONDS, COUNTER, HISTOGRAM };
+enum kind { DEPTH, GAUGE, GAUGE_SECONDS, COUNTER, HISTOGRAM };
 
 struct metric {
 	const char *name; /* a counter's without _total */
@@ -25,7 +25,7 @@ struct metric {
 #define AT(field) offsetof(wq_snapshot, field)
 
 static const struct metric metrics[] = {
-    {"workqueue_depth", "Keys that are queued or dirty", GAUGE, AT(queued)},
+    {"workqueue_depth", "Keys that are queued or dirty", DEPTH, AT(queued)},
     {"workqueue_adds", "Adds that did not merge", COUNTER, AT(adds)},
     {"workqueue_queue_duration_seconds", "From the add to the get", HISTOGRAM, AT(queue)},
     {"workqueue_work_duration_seconds", "From the get to the done", HISTOGRAM, AT(work)},
@@ -164,6 +164,25 @@ static void write_histogram(struct out *o, const char *name, const char *label,
 	print(o, "%s_count{name=\"%s\"} %" PRIu64 "\n", name, label, sum);
 }
 
+/*
+ * By priority, as controller-runtime has it, if priorities are in use. There are at most WQ_LEVELS
+ * and two series, whatever priorities are given. The priorities of dirty keys are not known.
+ */
+static void write_levels(struct out *o, const struct metric *m, const struct picture *p)
+{
+	const wq_snapshot *s = &p->s;
+
+	for (uint32_t i = 0; i < s->nlevels && i < WQ_LEVELS; i++)
+		print(o, "%s{name=\"%s\",priority=\"%" PRId32 "\"} %" PRIu64 "\n", m->name,
+		      p->label, s->level[i].priority, s->level[i].queued);
+	if (s->queued_lower > 0)
+		print(o, "%s{name=\"%s\",priority=\"lower\"} %" PRIu64 "\n", m->name, p->label,
+		      s->queued_lower);
+	if (s->dirty > 0)
+		print(o, "%s{name=\"%s\",priority=\"dirty\"} %" PRIu64 "\n", m->name, p->label,
+		      s->dirty);
+}
+
 static void write_value(struct out *o, const struct metric *m, const struct picture *p)
 {
 	const void *at = (const char *)&p->s + m->at;
@@ -171,7 +190,9 @@ static void write_value(struct out *o, const struct metric *m, const struct pict
 
 	if (age < 0)
 		return; /* nobody knows: no value is better than one that looks healthy */
-	if (m->kind == HISTOGRAM)
+	if (m->kind == DEPTH && p->s.nlevels > 0)
+		write_levels(o, m, p);
+	else if (m->kind == HISTOGRAM)
 		write_histogram(o, m->name, p->label, at);
 	else if (m->kind == GAUGE_SECONDS)
 		print(o, "%s{name=\"%s\"} " SECONDS "\n", m->name, p->label, IN_SECONDS(age));
@@ -182,7 +203,7 @@ static void write_value(struct out *o, const struct metric *m, const struct pict
 
 static void write_metric(struct out *o, const struct metric *m)
 {
-	static const char *const types[] = {"gauge", "gauge", "counter", "histogram"};
+	static const char *const types[] = {"gauge", "gauge", "gauge", "counter", "histogram"};
 	/* OpenMetrics names a family without the suffix of its counter. */
 	const char *suffix = m->kind == COUNTER && !o->open ? "_total" : "";
 

@@ -296,6 +296,90 @@ int wq__mem_add(void *state, const void *key, size_t len)
 	return WQ_MERGED;
 }
 
+/* Where a new key goes, in a queue with priorities or groups. */
+struct spot {
+	struct wq__line *line;  /* of its level: of keys, or of groups */
+	struct wq__line *own;   /* of its level in its group */
+	struct wq__keygroup *g; /* NULL: no groups */
+	uint32_t group;
+};
+
+/* False: the level is not reserved, or the group is not there, or sleeps for the sake of nobody. */
+static inline bool find_spot(const struct wq__memory *m, const wq_key *group, uint32_t group_hash,
+                             int priority, struct spot *s)
+{
+	struct wq__rank *r = m->rank;
+
+	s->line = wq__levels_line(&r->levels, priority);
+	s->g = NULL;
+	s->group = 0;
+	if (!r->grouped)
+		return s->line != NULL;
+	s->group = wq__rank_find(m, group_hash, group);
+	if (!s->line || !s->group)
+		return false;
+	s->g = wq__slab_at(&m->slab, s->group);
+	s->own = wq__levels_line(&s->g->levels, priority);
+	return s->own != NULL && s->g->token_ns == 0;
+}
+
+static inline void enter_spot(struct wq__memory *m, const struct spot *s, struct wq__entry *e,
+                              uint32_t id)
+{
+	s->line->keys++;
+	if (s->g) {
+		wq__group_push(m, s->g, s->group, s->own, id, &e->u.line);
+		return;
+	}
+	m->nready++;
+	wq__line_append(&m->rank->of, &m->rank->levels, s->line, id, &e->u.line, ++m->rank->places);
+}
+
+/* A new key of a queue with riches and nothing else; all other cases are rich.c's. */
+int wq__light_add(struct wq__memory *m, const void *key, size_t len, const wq_add_options *o,
+                  const wq_key *group)
+{
+	uint32_t hash = wq__hash_of(m, key, len);
+	uint32_t group_hash = group ? wq__hash_of(m, group->key, group->len) : 0;
+	size_t room = m->room;
+	uint32_t id, value = 0;
+	struct wq__entry *e;
+	struct found f;
+	struct spot s = {.line = NULL};
+
+	wq__lock_acquire(&m->lock);
+	if (!wq__light(m))
+		return wq__rich_add(m, hash, key, len, o, group);
+	f = look_up(m, hash, key, len);
+	if (f.e || f.reminder || (m->rank && !find_spot(m, group, group_hash, o->priority, &s)))
+		return wq__rich_add(m, hash, key, len, o, group);
+	if (o->value && o->value_len <= WQ__INLINE_MAX) {
+		value = (uint32_t)WQ__INLINE;
+		room += sizeof(struct wq__value) + o->value_len + 1;
+	} else if (o->value && !(value = wq__value_new(m, o->value, o->value_len))) {
+		return leave(m, WQ_ENOMEM);
+	}
+	e = wq__new_entry(m, f.at, hash, key, len, room, WQ_STATE_QUEUED, &id);
+	if (wq__unlikely(!e)) {
+		wq__value_free(m, &value);
+		return leave(m, WQ_ENOMEM);
+	}
+	if (value == (uint32_t)WQ__INLINE)
+		wq__value_set(wq__value_inline(m, e, len), o->value, o->value_len);
+	e->added_ns = wq__stamp(m);
+	if (m->flags & WQ__VALUED)
+		*wq__carried_by(m, e) = (struct wq__carried){.value = value};
+	if (m->rank) {
+		*wq__standing_of(m, e) =
+		    (struct wq__standing){.group = s.group, .priority = (int16_t)o->priority};
+		enter_spot(m, &s, e, id);
+	} else {
+		m->nready++;
+		wq__list_push(m, e, id, WQ_TAIL);
+	}
+	return leave(m, WQ_QUEUED);
+}
+
 static int check_key(const wq_key *k)
 {
 	if (!k->key && k->len > 0)

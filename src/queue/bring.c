@@ -7,54 +7,22 @@
 
 /* ---- values --------------------------------------------------------------- */
 
-struct value {
-	uint32_t len;
-	char bytes[]; /* a NUL follows */
-};
-
-/* Beside each key. */
-struct carried {
-	uint32_t value; /* of the copy that is queued, waiting or dirty; 0: none */
-	uint32_t held;  /* of the hold */
-};
-
-static struct carried *carried_by(const struct wq__memory *m, struct wq__entry *e)
-{
-	return (struct carried *)(void *)((char *)e + wq__entry_room_offset(wq__entry_len(e)) +
-	                                  m->carried_at);
-}
-
-static struct value *value_at(const struct wq__memory *m, uint32_t id)
-{
-	return wq__slab_at(&m->slab, id);
-}
-
-/* 0: no memory. */
-static uint32_t new_value(struct wq__memory *m, const void *bytes, size_t len)
+uint32_t wq__value_new(struct wq__memory *m, const void *bytes, size_t len)
 {
 	uint32_t id;
-	struct value *v = wq__slab_alloc(&m->slab, sizeof *v + len + 1, &id);
+	struct wq__value *v = wq__slab_alloc(&m->slab, sizeof *v + len + 1, &id);
 
 	if (!v)
 		return 0;
-	v->len = (uint32_t)len;
-	if (len > 0)
-		memcpy(v->bytes, bytes, len);
-	v->bytes[len] = '\0';
+	wq__value_set(v, bytes, len);
 	return id;
 }
 
-static void free_value(struct wq__memory *m, uint32_t *id)
-{
-	if (*id)
-		wq__slab_free(&m->slab, *id);
-	*id = 0;
-}
-
 /* *merged is one of the two, or a new one. WQ_OK, or why not: nothing has changed. */
-static int merge(struct wq__memory *m, uint32_t old, uint32_t add, uint32_t *merged)
+static int merge(struct wq__memory *m, const struct wq__entry *e, uint32_t old, uint32_t add,
+                 uint32_t *merged)
 {
-	const struct value *a, *b;
+	const struct wq__value *a, *b;
 	int64_t len;
 
 	*merged = add ? add : old;
@@ -63,14 +31,14 @@ static int merge(struct wq__memory *m, uint32_t old, uint32_t add, uint32_t *mer
 	*merged = old;
 	if (m->merge == wq_merge_first)
 		return WQ_OK;
-	a = value_at(m, old);
-	b = value_at(m, add);
+	a = wq__value_at(m, e, old);
+	b = wq__value_at(m, e, add);
 	len = m->merge(m->merge_ctx, a->bytes, a->len, b->bytes, b->len, m->merge_out);
 	if (len < 0)
 		return len > INT_MIN ? (int)len : WQ_EINVAL;
 	if (len > WQ_VALUE_MAX)
 		return WQ_ETOOLONG;
-	*merged = new_value(m, m->merge_out, (size_t)len);
+	*merged = wq__value_new(m, m->merge_out, (size_t)len);
 	return *merged ? WQ_OK : WQ_ENOMEM;
 }
 
@@ -83,14 +51,14 @@ int wq__bring_begin(struct wq__memory *m, struct wq__bring *b, const wq_add_opti
 
 	*b = (struct wq__bring){.priority = (int16_t)o->priority};
 	if (o->value) {
-		b->value = new_value(m, o->value, o->value_len);
+		b->value = wq__value_new(m, o->value, o->value_len);
 		if (!b->value)
 			return WQ_ENOMEM;
 	}
 	if (m->rank)
 		rc = wq__rank_prepare(m, group, o->priority, &b->group);
 	if (rc < 0) {
-		free_value(m, &b->value);
+		wq__value_free(m, &b->value);
 		return rc;
 	}
 	m->bring = b;
@@ -104,8 +72,8 @@ static int prepare_value(struct wq__memory *m, struct wq__bring *b, struct wq__e
 	if (!(m->flags & WQ__VALUED) || !b->had)
 		return WQ_OK;
 
-	uint32_t old = carried_by(m, e)->value;
-	int rc = merge(m, old, b->value, &b->merged);
+	uint32_t old = wq__carried_by(m, e)->value;
+	int rc = merge(m, e, old, b->value, &b->merged);
 
 	b->made = rc == WQ_OK && b->merged != old && b->merged != b->value;
 	return rc;
@@ -127,10 +95,10 @@ int wq__bring_prepare(struct wq__memory *m, struct wq__entry *e)
 	return prepare_value(m, b, e);
 }
 
-static void take_value(struct wq__memory *m, struct wq__bring *b, struct carried *c)
+static void take_value(struct wq__memory *m, struct wq__bring *b, struct wq__carried *c)
 {
 	if (c->value != b->merged)
-		free_value(m, &c->value);
+		wq__value_free(m, &c->value);
 	c->value = b->merged;
 	if (b->value == b->merged)
 		b->value = 0;
@@ -142,7 +110,7 @@ void wq__bring_apply(struct wq__memory *m, struct wq__entry *e, uint32_t id)
 	struct wq__bring *b = m->bring;
 
 	if (m->flags & WQ__VALUED && b->merged)
-		take_value(m, b, carried_by(m, e));
+		take_value(m, b, wq__carried_by(m, e));
 	if (!m->rank)
 		return;
 
@@ -173,7 +141,7 @@ void wq__bring_new(struct wq__memory *m, struct wq__entry *e)
 		wq__rank_place(m, e);
 	}
 	if (m->flags & WQ__VALUED) {
-		*carried_by(m, e) = (struct carried){.value = b->value};
+		*wq__carried_by(m, e) = (struct wq__carried){.value = b->value};
 		b->value = 0;
 	}
 }
@@ -182,8 +150,8 @@ void wq__bring_end(struct wq__memory *m, struct wq__bring *b)
 {
 	/* A merge for nothing: the add was refused. */
 	if (b->made)
-		free_value(m, &b->merged);
-	free_value(m, &b->value);
+		wq__value_free(m, &b->merged);
+	wq__value_free(m, &b->value);
 	wq__group_drop(m, b->group);
 	if (m->rank)
 		m->rank->keep = false;
@@ -213,8 +181,8 @@ void wq__bring_reminder(struct wq__memory *m, struct wq__entry *reminder, struct
 	if (m->rank)
 		b.priority = reminder_priority(m, wq__standing_of(m, reminder), key);
 	if (m->flags & WQ__VALUED) {
-		b.value = carried_by(m, reminder)->value;
-		carried_by(m, reminder)->value = 0;
+		b.value = wq__carried_by(m, reminder)->value;
+		wq__carried_by(m, reminder)->value = 0;
 	}
 	m->bring = &b;
 	if (prepare_value(m, &b, key) < 0) {
@@ -224,7 +192,7 @@ void wq__bring_reminder(struct wq__memory *m, struct wq__entry *reminder, struct
 	wq__bring_apply(m, key, id);
 	if (m->rank)
 		m->rank->keep = false;
-	free_value(m, &b.value);
+	wq__value_free(m, &b.value);
 	m->bring = before;
 }
 
@@ -240,37 +208,17 @@ void wq__bring_popped(struct wq__memory *m, struct wq__entry *reminder, struct w
 
 /* ---- holds ---------------------------------------------------------------- */
 
-void wq__hold_rich(struct wq__memory *m, struct wq__entry *e, wq_item *item)
-{
-	if (m->rank) {
-		struct wq__standing *s = wq__standing_of(m, e);
-
-		s->held = s->priority;
-		item->priority = s->held;
-	}
-	if (m->flags & WQ__VALUED) {
-		struct carried *c = carried_by(m, e);
-
-		c->held = c->value;
-		c->value = 0;
-		if (c->held) {
-			item->value = value_at(m, c->held)->bytes;
-			item->value_len = value_at(m, c->held)->len;
-		}
-	}
-}
-
-static void keep_value(struct wq__memory *m, struct carried *c)
+static void keep_value(struct wq__memory *m, const struct wq__entry *e, struct wq__carried *c)
 {
 	uint32_t merged, held = c->held;
 
-	if (merge(m, held, c->value, &merged) < 0) {
+	if (merge(m, e, held, c->value, &merged) < 0) {
 		/* What came since stays; the hold's goes with it. */
 		m->merge_failed++;
 		return;
 	}
 	if (merged != c->value)
-		free_value(m, &c->value);
+		wq__value_free(m, &c->value);
 	if (merged == held)
 		c->held = 0;
 	c->value = merged;
@@ -287,7 +235,7 @@ void wq__keep_hold(struct wq__memory *m, struct wq__entry *e)
 			s->priority = WQ__BUG(RETRY_LOSES_RANK) ? 0 : s->held;
 	}
 	if (m->flags & WQ__VALUED && !WQ__BUG(RETRY_LOSES_VALUE))
-		keep_value(m, carried_by(m, e));
+		keep_value(m, e, wq__carried_by(m, e));
 }
 
 void wq__drop_held(struct wq__memory *m, struct wq__entry *e)
@@ -296,20 +244,20 @@ void wq__drop_held(struct wq__memory *m, struct wq__entry *e)
 	if (m->rank)
 		wq__rank_place(m, e);
 	if (m->flags & WQ__VALUED)
-		free_value(m, &carried_by(m, e)->held);
+		wq__value_free(m, &wq__carried_by(m, e)->held);
 }
 
 void wq__drop_copy(struct wq__memory *m, struct wq__entry *e)
 {
 	if (m->flags & WQ__VALUED)
-		free_value(m, &carried_by(m, e)->value);
+		wq__value_free(m, &wq__carried_by(m, e)->value);
 }
 
 void wq__rich_gone(struct wq__memory *m, struct wq__entry *e)
 {
 	if (m->flags & WQ__VALUED) {
-		free_value(m, &carried_by(m, e)->value);
-		free_value(m, &carried_by(m, e)->held);
+		wq__value_free(m, &wq__carried_by(m, e)->value);
+		wq__value_free(m, &wq__carried_by(m, e)->held);
 	}
 	if (m->rank)
 		wq__group_drop(m, wq__standing_of(m, e)->group);
@@ -326,12 +274,12 @@ void wq__show_rich(const struct wq__memory *m, struct wq__entry *e, wq_key_info 
 		wq__group_name(m, s->group, &info->group);
 	}
 	if (m->flags & WQ__VALUED) {
-		const struct carried *c = carried_by(m, e);
+		const struct wq__carried *c = wq__carried_by(m, e);
 		uint32_t id = copy ? c->value : c->held;
 
 		if (id) {
-			info->value = value_at(m, id)->bytes;
-			info->value_len = value_at(m, id)->len;
+			info->value = wq__value_at(m, e, id)->bytes;
+			info->value_len = wq__value_at(m, e, id)->len;
 		}
 	}
 }

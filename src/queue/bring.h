@@ -16,12 +16,37 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 #include <wq/types.h>
 
 #include "base/compiler.h"
 
 struct wq__memory;
 struct wq__entry;
+
+enum {
+	WQ__INLINE = -1,      /* in place of an id: the value stands behind the key's own room */
+	WQ__INLINE_MAX = 256, /* the longest one */
+};
+
+struct wq__value {
+	uint32_t len;
+	char bytes[]; /* a NUL follows */
+};
+
+/* Beside each key. */
+struct wq__carried {
+	uint32_t value; /* id, or INLINE: of the copy that is queued, waiting or dirty; 0: none */
+	uint32_t held;  /* of the hold */
+};
+
+static inline void wq__value_set(struct wq__value *v, const void *bytes, size_t len)
+{
+	v->len = (uint32_t)len;
+	if (len > 0)
+		memcpy(v->bytes, bytes, len);
+	v->bytes[len] = '\0';
+}
 
 struct wq__bring {
 	uint32_t value;  /* id; 0: none, or it was taken */
@@ -31,6 +56,9 @@ struct wq__bring {
 	bool had;  /* the entry has a copy that is queued, waiting or dirty */
 	bool made; /* `merged` is a third one */
 };
+
+/* The id of a copy; 0: no memory. */
+uint32_t wq__value_new(struct wq__memory *m, const void *bytes, size_t len);
 
 /* group: its name; NULL without groups. WQ_OK or WQ_ENOMEM. */
 int wq__bring_begin(struct wq__memory *m, struct wq__bring *b, const wq_add_options *o,
@@ -48,8 +76,6 @@ void wq__bring_reminder(struct wq__memory *m, struct wq__entry *reminder, struct
 /* The same for a key that was popped just now: it is too late to be raised. */
 void wq__bring_popped(struct wq__memory *m, struct wq__entry *reminder, struct wq__entry *key);
 
-/* The key is held from now on. */
-void wq__hold_rich(struct wq__memory *m, struct wq__entry *e, wq_item *item);
 /* The hold ends, and the key comes back as it was: with its priority and value. */
 void wq__keep_hold(struct wq__memory *m, struct wq__entry *e);
 /* The hold ends; what it still has of a value goes. */

@@ -275,7 +275,7 @@ static size_t pop_some(struct wq__memory *m, int64_t until, size_t *budget, wq__
  */
 void wq__promote(struct wq__memory *m, int64_t until)
 {
-	int64_t now = m->flags & WQ__HASTY ? wq__now(m) : until;
+	int64_t now = m->flags & (WQ__HASTY | WQ__PACED) ? wq__now(m) : until;
 	size_t budget = wq__per_hold(WQ__PROMOTE_MAX), n;
 	enum wq__tw_pop pop;
 	wq__ref some[WQ__TW_AHEAD];
@@ -295,11 +295,36 @@ void wq__promote(struct wq__memory *m, int64_t until)
 	look_ahead(m);
 }
 
-/* Groups whose time has come may start a key, whatever has come due. */
-void wq__wake_groups(struct wq__memory *m)
+/*
+ * The next keys that are due enter the line, or the next groups that have a token: each at its
+ * time, whoever looks when. False: there are none.
+ */
+static wq__cold bool promote_paced(struct wq__memory *m)
 {
-	while (m->flags & WQ__PACED && wq__rank_wake(m))
-		wq__breathe(m);
+	int64_t until = WQ_NEVER, due = WQ_NEVER, wake = WQ_NEVER;
+
+	if (m->flags & WQ__TIMED && m->next_due_ns <= (until = wq__due_until(m)))
+		due = m->next_due_ns;
+	if (m->rank->wake_ns <= wq__now(m))
+		wake = m->rank->wake_ns;
+	if (wake < due)
+		wq__rank_wake(m, due);
+	else if (due != WQ_NEVER)
+		wq__promote(m, wake < until ? wake : until);
+	return wake < due || due != WQ_NEVER;
+}
+
+/* The same; without groups that sleep only keys come due. */
+static inline bool promote_next(struct wq__memory *m)
+{
+	int64_t until;
+
+	if (wq__unlikely(m->flags & WQ__PACED))
+		return promote_paced(m);
+	if (!(m->flags & WQ__TIMED) || m->next_due_ns > (until = wq__due_until(m)))
+		return false;
+	wq__promote(m, until);
+	return true;
 }
 
 /*
@@ -309,12 +334,8 @@ void wq__wake_groups(struct wq__memory *m)
  */
 void wq__promote_all(struct wq__memory *m)
 {
-	int64_t until;
-
-	while (m->flags & WQ__TIMED && m->next_due_ns <= (until = wq__due_until(m))) {
-		wq__promote(m, until);
+	while (promote_next(m))
 		wq__breathe(m);
-	}
 }
 
 /* Is a key ready? A FIFO wants the first of those that are due, any other order all of them. */
@@ -322,7 +343,6 @@ bool wq__ready(struct wq__memory *m)
 {
 	if (m->nready == 0 && m->flags & (WQ__ORDERED | WQ__RANKED))
 		wq__promote_all(m);
-	wq__wake_groups(m);
 	while (m->nready == 0 && wq__tick(m) >= 0 && m->nready == 0 && m->due_left)
 		wq__breathe(m);
 	return m->nready > 0;
@@ -581,7 +601,8 @@ static wq__forced int add_with(struct wq__memory *m, const void *key, size_t len
 	now = wq__now(m);
 	l.due_ns = o->limited ? WQ_NEVER : o->at_ns > 0 ? o->at_ns : wq_time_add(now, o->after_ns);
 	/* A queue that is closing moves nothing that came due since, and refuses the add. */
-	while ((m->flags & (WQ__TIMED | WQ__SHUT)) == WQ__TIMED && m->next_due_ns <= now) {
+	while (m->flags & (WQ__TIMED | (rich ? WQ__PACED : 0u)) && !(m->flags & WQ__SHUT) &&
+	       (rich ? wq__next_wake(m) : m->next_due_ns) <= now) {
 		wq__promote_all(m);
 		/* That may have taken a while. */
 		now = wq__now(m);

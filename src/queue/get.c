@@ -310,13 +310,21 @@ static wq__cold int stale(struct wq__memory *m, int why)
 	return why;
 }
 
+/* Will something enter the line, or be looked at, behind what is due before? */
+static bool is_behind(const struct wq__memory *m, const struct wq__entry *e)
+{
+	if (!(m->flags & (WQ__TIMED | WQ__PACED)))
+		return false;
+	return m->flags & WQ__WATCHED || e->bits & COMES_BACK || (m->rank && m->rank->grouped);
+}
+
 /* Of a queue or a key that is not like most. */
 static wq__apart int done_special(struct wq__memory *m, const wq_item *item, struct wq__entry *e,
                                   wq__place at, bool well)
 {
 	int rc;
 
-	if (m->flags & WQ__TIMED && (m->flags & WQ__WATCHED || e->bits & COMES_BACK)) {
+	if (is_behind(m, e)) {
 		e = catch_up(m, item, &at, &rc);
 		if (!e)
 			return stale(m, rc);
@@ -330,16 +338,14 @@ static wq__apart int done_special(struct wq__memory *m, const wq_item *item, str
 enum found { DONE, HELD, UNKNOWN };
 
 /*
- * The common case: a queue like most, though keys may wait, and a key of which nothing stays: DONE.
+ * The common case: a queue with no other flags than these, and a key of which nothing stays: DONE.
  * HELD: in such a queue a key of which something stays; *e and *at are set. UNKNOWN: any other.
  * Unless it is DONE nothing has changed. The queue is whole.
  */
-static wq__forced enum found done_plain(struct wq__memory *m, const wq_item *item,
-                                        struct wq__entry **e, wq__place *at)
+static wq__forced enum found done_simple(struct wq__memory *m, const wq_item *item,
+                                         struct wq__entry **e, wq__place *at, uint32_t flags)
 {
-	const uint32_t plain = WQ__EXACT | WQ__LANES | WQ__TIMED;
-
-	if (wq__unlikely(m->flags & ~plain || item->owner != m ||
+	if (wq__unlikely(m->flags & ~flags || item->owner != m ||
 	                 !wq__table_find(&m->table, item->slot, at)))
 		return UNKNOWN;
 	*e = wq__entry_at(m, (uint32_t)item->slot);
@@ -352,9 +358,22 @@ static wq__forced enum found done_plain(struct wq__memory *m, const wq_item *ite
 	                 (*e)->failures_low || (*e)->failures_high))
 		return HELD;
 	m->nrunning--;
+	if (flags & WQ__RICH) {
+		if (m->flags & WQ__VALUED)
+			wq__value_free(m, &wq__carried_by(m, *e)->held);
+		if (m->flags & WQ__RANKED && m->rank->grouped)
+			wq__group_done(m, wq__standing_of(m, *e)->group);
+	}
 	wq__table_remove_at(&m->table, *at);
 	wq__slab_free(&m->slab, (uint32_t)item->slot);
 	return DONE;
+}
+
+/* The same for a queue like most, though keys may wait. */
+static wq__forced enum found done_plain(struct wq__memory *m, const wq_item *item,
+                                        struct wq__entry **e, wq__place *at)
+{
+	return done_simple(m, item, e, at, WQ__EXACT | WQ__LANES | WQ__TIMED);
 }
 
 /* Any case. The queue is whole. well: nothing is to be remembered of its failures. */
@@ -434,8 +453,6 @@ bool wq__ready_now(struct wq__memory *m)
 			wq__promote_all(m);
 		else if (m->flags & WQ__METERED)
 			wq__tick(m);
-		if (m->flags & WQ__PACED)
-			wq__wake_groups(m);
 	}
 	return m->nready > 0;
 }
@@ -646,6 +663,103 @@ int wq__mem_next(void *state, wq_item *item, int64_t deadline_ns)
 	if (is_sampled(m))
 		sample_alone(m, item->token);
 	wq__lock_release(&m->lock);
+	return WQ_OK;
+}
+
+/* ---- queues with riches and nothing else ------------------------------------ */
+
+static wq__forced uint32_t pop_ranked(struct wq__memory *m)
+{
+	struct wq__rank *r = m->rank;
+	struct wq__line *line;
+	uint32_t id;
+
+	if (wq__unlikely(r->grouped || r->levels.nearly > 0))
+		return wq__rank_pop(m);
+	line = (struct wq__line *)wq__levels_top(&r->levels);
+	id = line->head;
+
+	const struct wq__entry *e = wq__entry_at(m, id);
+
+	/* Ask for the memory of those that come next, as scout_on() does. */
+	if (e->u.line.next) {
+		const struct wq__entry *next = wq__entry_at(m, e->u.line.next);
+
+		if (next->u.line.next)
+			wq__prefetch_to_write(wq__entry_at(m, next->u.line.next));
+		wq__table_prefetch(&m->table, next->hash);
+	}
+	wq__line_shift(&r->of, &r->levels, line, &e->u.line);
+	line->keys--;
+	m->nready--;
+	return id;
+}
+
+static wq__forced void take_light(struct wq__memory *m, wq_item *item)
+{
+	uint32_t id = m->flags & WQ__RANKED ? pop_ranked(m) : pop_fifo(m);
+	struct wq__entry *e = wq__entry_at(m, id);
+
+	if (wq__unlikely(e->bits & WQ__BESIDE))
+		wq__merge_reminder(m, e);
+	m->token += WQ__HOLDS;
+	hold(m, e, id, e->bits, m->token, item);
+	wq__hold_rich(m, e, item);
+	if (is_sampled(m))
+		wq__sample_begin(m, item->token);
+}
+
+int wq__light_get(void *state, wq_item *item, int64_t deadline_ns)
+{
+	struct wq__memory *m = state;
+
+	wq__lock_acquire(&m->lock);
+	if (wq__unlikely(!wq__light(m) || m->nready == 0))
+		return wq__rich_get(m, item, deadline_ns);
+	take_light(m, item);
+	wq__lock_release(&m->lock);
+	return WQ_OK;
+}
+
+/* A group may have a place for its next key. */
+static wq__forced void leave_light(struct wq__memory *m)
+{
+	struct wq__waiter *w = wq__pick(m);
+
+	wq__lock_release(&m->lock);
+	wq__wake(w);
+}
+
+static wq__forced bool done_light(struct wq__memory *m, const wq_item *item)
+{
+	struct wq__entry *e;
+	wq__place at;
+
+	return done_simple(m, item, &e, &at, WQ__LIGHT) == DONE;
+}
+
+int wq__light_done(void *state, const wq_item *item)
+{
+	struct wq__memory *m = state;
+
+	wq__lock_acquire(&m->lock);
+	if (wq__unlikely(!done_light(m, item)))
+		return wq__rich_done(m, item);
+	leave_light(m);
+	return WQ_OK;
+}
+
+int wq__light_next(void *state, wq_item *item, int64_t deadline_ns)
+{
+	struct wq__memory *m = state;
+
+	wq__lock_acquire(&m->lock);
+	if (wq__unlikely(!done_light(m, item)))
+		return wq__rich_next(m, item, deadline_ns);
+	if (wq__unlikely(m->nready == 0))
+		return wq__rich_get(m, item, deadline_ns);
+	take_light(m, item);
+	leave_light(m);
 	return WQ_OK;
 }
 

@@ -14,17 +14,17 @@ enum { PLACE_BITS = 46 };
  * Who of 256 came first: win[i] is the winner below node i, whose children are 2i and 2i + 1; those
  * from 256 on are the players. Equal times: the lower level wins, as its key is older.
  */
-struct tournament {
+struct wq__tournament {
 	int64_t time[WQ__WIDTH]; /* INT64_MAX: nobody */
 	uint8_t win[WQ__WIDTH];
 };
 
-static unsigned winner(const struct tournament *t, unsigned node)
+static unsigned winner(const struct wq__tournament *t, unsigned node)
 {
 	return node >= WQ__WIDTH ? node - WQ__WIDTH : t->win[node];
 }
 
-static void enter(struct tournament *t, unsigned player, int64_t time)
+static void enter(struct wq__tournament *t, unsigned player, int64_t time)
 {
 	t->time[player] = time;
 	for (unsigned node = (player + WQ__WIDTH) / 2; node > 0; node /= 2) {
@@ -34,7 +34,7 @@ static void enter(struct tournament *t, unsigned player, int64_t time)
 	}
 }
 
-static void nobody(struct tournament *t)
+static void nobody(struct wq__tournament *t)
 {
 	for (unsigned i = 0; i < WQ__WIDTH; i++)
 		t->time[i] = INT64_MAX;
@@ -46,18 +46,6 @@ static void nobody(struct tournament *t)
 
 /* ---- tables of 256 --------------------------------------------------------- */
 
-struct chunk {
-	uint64_t full[WQ__WIDTH / 64]; /* lines that are not empty */
-	struct tournament *ages;       /* NULL without aging */
-	struct wq__line line[WQ__WIDTH];
-};
-
-struct wq__levels_wide {
-	uint64_t full[WQ__WIDTH / 64]; /* chunks that are not empty */
-	struct tournament *ages;
-	struct chunk *chunk[WQ__WIDTH]; /* NULL: no level of it is reserved */
-};
-
 static void set(uint64_t *bits, unsigned i)
 {
 	bits[i / 64] |= 1ull << i % 64;
@@ -68,25 +56,9 @@ static void clear(uint64_t *bits, unsigned i)
 	bits[i / 64] &= ~(1ull << i % 64);
 }
 
-/* There is one. */
-static unsigned highest(const uint64_t *bits)
-{
-	unsigned word = WQ__WIDTH / 64 - 1;
-
-	while (bits[word] == 0)
-		word--;
-	return word * 64 + 63 - (unsigned)__builtin_clzll(bits[word]);
-}
-
 static bool none(const uint64_t *bits)
 {
 	return (bits[0] | bits[1] | bits[2] | bits[3]) == 0;
-}
-
-/* A level from 0 on: its chunk is the high byte. */
-static unsigned index_of(int level)
-{
-	return (unsigned)(level - WQ_PRIORITY_MIN);
 }
 
 static void *zeroed(const struct wq__levels_of *of, size_t size)
@@ -98,18 +70,18 @@ static void *zeroed(const struct wq__levels_of *of, size_t size)
 	return p;
 }
 
-static struct tournament *new_tournament(const struct wq__levels_of *of)
+static struct wq__tournament *new_tournament(const struct wq__levels_of *of)
 {
-	struct tournament *t = wq__alloc(of->allocator, sizeof *t, 8);
+	struct wq__tournament *t = wq__alloc(of->allocator, sizeof *t, 8);
 
 	if (t)
 		nobody(t);
 	return t;
 }
 
-static struct chunk *new_chunk(const struct wq__levels_of *of, int lowest)
+static struct wq__shelf *new_chunk(const struct wq__levels_of *of, int lowest)
 {
-	struct chunk *c = zeroed(of, sizeof *c);
+	struct wq__shelf *c = zeroed(of, sizeof *c);
 
 	if (!c)
 		return NULL;
@@ -147,8 +119,8 @@ static void free_wide(const struct wq__levels_of *of, struct wq__levels_wide *w)
 
 static bool reserve_wide(const struct wq__levels_of *of, struct wq__levels_wide *w, int level)
 {
-	unsigned i = index_of(level);
-	struct chunk **c = &w->chunk[i / WQ__WIDTH];
+	unsigned i = wq__level_index(level);
+	struct wq__shelf **c = &w->chunk[i / WQ__WIDTH];
 
 	if (!*c)
 		*c = new_chunk(of, level - (int)(i % WQ__WIDTH));
@@ -157,14 +129,9 @@ static bool reserve_wide(const struct wq__levels_of *of, struct wq__levels_wide 
 
 /* ---- lines ----------------------------------------------------------------- */
 
-static struct wq__link *link_at(const struct wq__levels_of *of, uint32_t id)
-{
-	return wq__slab_at(of->slab, id);
-}
-
 static int64_t place_of(const struct wq__levels_of *of, uint32_t id)
 {
-	return link_at(of, id)->place >> 1;
+	return wq__link_at(of, id)->place >> 1;
 }
 
 /*
@@ -180,11 +147,11 @@ static int64_t arrival(const struct wq__levels_of *of, int level, int64_t place)
 }
 
 /* The line's first has changed, or is no more. */
-static void note_first(const struct wq__levels_of *of, struct wq__levels_wide *w,
-                       const struct wq__line *line)
+void wq__levels_note(const struct wq__levels_of *of, struct wq__levels_wide *w,
+                     const struct wq__line *line)
 {
-	unsigned i = index_of(line->level), high = i / WQ__WIDTH, low = i % WQ__WIDTH;
-	struct chunk *c = w->chunk[high];
+	unsigned i = wq__level_index(line->level), high = i / WQ__WIDTH, low = i % WQ__WIDTH;
+	struct wq__shelf *c = w->chunk[high];
 
 	if (line->head) {
 		set(c->full, low);
@@ -199,28 +166,6 @@ static void note_first(const struct wq__levels_of *of, struct wq__levels_wide *w
 		      line->head ? arrival(of, line->level, place_of(of, line->head)) : INT64_MAX);
 		enter(w->ages, high, c->ages->time[c->ages->win[1]]);
 	}
-}
-
-/* The line of a level that was reserved. */
-static struct wq__line *line_of(struct wq__levels *l, int level)
-{
-	unsigned i = index_of(level);
-
-	if (wq__unlikely(l->wide != NULL))
-		return &l->wide->chunk[i / WQ__WIDTH]->line[i % WQ__WIDTH];
-	for (struct wq__line *line = l->few;; line++)
-		if (line->level == level)
-			return line;
-}
-
-static bool is_reserved(const struct wq__levels *l, int level)
-{
-	if (l->wide)
-		return l->wide->chunk[index_of(level) / WQ__WIDTH] != NULL;
-	for (uint32_t i = 0; i < l->nfew; i++)
-		if (l->few[i].level == level)
-			return true;
-	return false;
 }
 
 /* The few become many. */
@@ -238,11 +183,11 @@ static bool widen(const struct wq__levels_of *of, struct wq__levels *l, int leve
 	}
 	l->wide = w;
 	for (uint32_t i = 0; i < l->nfew; i++) {
-		struct wq__line *line = line_of(l, l->few[i].level);
+		struct wq__line *line = wq__levels_line(l, l->few[i].level);
 
 		*line = l->few[i];
 		if (line->head)
-			note_first(of, w, line);
+			wq__levels_note(of, w, line);
 	}
 	return true;
 }
@@ -264,23 +209,23 @@ static bool reserve(const struct wq__levels_of *of, struct wq__levels *l, int le
 
 bool wq__levels_reserve(const struct wq__levels_of *of, struct wq__levels *l, int level)
 {
-	return wq__likely(is_reserved(l, level)) || reserve(of, l, level);
+	return wq__likely(wq__levels_line(l, level) != NULL) || reserve(of, l, level);
 }
 
 /* Between its neighbours, of which each may be 0: none. */
 static void link_between(const struct wq__levels_of *of, struct wq__line *line, uint32_t prev,
                          uint32_t id, uint32_t next)
 {
-	struct wq__link *e = link_at(of, id);
+	struct wq__link *e = wq__link_at(of, id);
 
 	e->prev = prev;
 	e->next = next;
 	if (prev)
-		link_at(of, prev)->next = id;
+		wq__link_at(of, prev)->next = id;
 	else
 		line->head = id;
 	if (next)
-		link_at(of, next)->prev = id;
+		wq__link_at(of, next)->prev = id;
 	else
 		line->tail = id;
 	line->n++;
@@ -288,16 +233,17 @@ static void link_between(const struct wq__levels_of *of, struct wq__line *line, 
 
 static void unlink(const struct wq__levels_of *of, struct wq__line *line, uint32_t id)
 {
-	const struct wq__link *e = link_at(of, id);
+	const struct wq__link *e = wq__link_at(of, id);
+	uint32_t prev = line->head == id ? 0 : e->prev;
 
-	if (e->prev)
-		link_at(of, e->prev)->next = e->next;
+	if (prev)
+		wq__link_at(of, prev)->next = e->next;
 	else
 		line->head = e->next;
 	if (e->next)
-		link_at(of, e->next)->prev = e->prev;
+		wq__link_at(of, e->next)->prev = prev;
 	else
-		line->tail = e->prev;
+		line->tail = prev;
 	line->n--;
 }
 
@@ -305,7 +251,7 @@ static void unlink(const struct wq__levels_of *of, struct wq__line *line, uint32
 static void *early_value(uint32_t id, int level)
 {
 	/* NOLINTNEXTLINE(performance-no-int-to-ptr): a number, not an address */
-	return (void *)((uintptr_t)id << 16 | index_of(level));
+	return (void *)((uintptr_t)id << 16 | wq__level_index(level));
 }
 
 static uint32_t early_id(const void *value, int *level)
@@ -317,7 +263,7 @@ static uint32_t early_id(const void *value, int *level)
 /* Far from the tail. False: no memory. */
 static bool push_early(const struct wq__levels_of *of, struct wq__levels *l, int level, uint32_t id)
 {
-	struct wq__link *e = link_at(of, id);
+	struct wq__link *e = wq__link_at(of, id);
 	wq_heap_elem elem;
 
 	if (!l->early && wq_heap_new(&l->early, of->allocator) < 0)
@@ -330,19 +276,24 @@ static bool push_early(const struct wq__levels_of *of, struct wq__levels *l, int
 	return true;
 }
 
+static uint32_t before(const struct wq__levels_of *of, const struct wq__line *line, uint32_t id)
+{
+	return line->head == id ? 0 : wq__link_at(of, id)->prev;
+}
+
 /* Before the tail. True: it is early, and not in the line. */
 static wq__cold bool push_between(const struct wq__levels_of *of, struct wq__levels *l,
                                   struct wq__line *line, uint32_t id)
 {
 	int64_t place = place_of(of, id);
-	uint32_t next = line->tail, prev = link_at(of, next)->prev;
+	uint32_t next = line->tail, prev = before(of, line, next);
 
 	for (int steps = 1; prev && place_of(of, prev) > place; steps++) {
 		/* Without memory all the way. */
 		if (steps == WQ__NEAR && push_early(of, l, line->level, id))
 			return true;
 		next = prev;
-		prev = link_at(of, next)->prev;
+		prev = before(of, line, next);
 	}
 	link_between(of, line, prev, id, next);
 	return false;
@@ -372,8 +323,8 @@ static void put_first(const struct wq__levels_of *of, const struct wq__levels *l
 void wq__levels_push(const struct wq__levels_of *of, struct wq__levels *l, int level, uint32_t id,
                      enum wq_where where)
 {
-	struct wq__line *line = line_of(l, level);
-	struct wq__link *e = link_at(of, id);
+	struct wq__line *line = wq__levels_line(l, level);
+	struct wq__link *e = wq__link_at(of, id);
 	uint32_t head = line->head;
 
 	e->place &= ~(int64_t)1;
@@ -386,7 +337,7 @@ void wq__levels_push(const struct wq__levels_of *of, struct wq__levels *l, int l
 		return;
 	}
 	if (wq__unlikely(l->wide != NULL) && line->head != head)
-		note_first(of, l->wide, line);
+		wq__levels_note(of, l->wide, line);
 }
 
 static wq__cold void remove_early(struct wq__levels *l, const struct wq__link *e)
@@ -399,19 +350,19 @@ static wq__cold void remove_early(struct wq__levels *l, const struct wq__link *e
 
 void wq__levels_remove(const struct wq__levels_of *of, struct wq__levels *l, int level, uint32_t id)
 {
-	struct wq__line *line = line_of(l, level);
+	struct wq__line *line = wq__levels_line(l, level);
 	uint32_t head = line->head;
 
-	if (wq__unlikely(link_at(of, id)->place & 1)) {
-		remove_early(l, link_at(of, id));
+	if (wq__unlikely(wq__link_at(of, id)->place & 1)) {
+		remove_early(l, wq__link_at(of, id));
 		return;
 	}
 	unlink(of, line, id);
 	if (wq__unlikely(l->wide != NULL) && line->head != head)
-		note_first(of, l->wide, line);
+		wq__levels_note(of, l->wide, line);
 }
 
-static const struct wq__line *first_few(const struct wq__levels_of *of, const struct wq__levels *l)
+static const struct wq__line *first_aged(const struct wq__levels_of *of, const struct wq__levels *l)
 {
 	const struct wq__line *best = NULL;
 	int64_t time, best_time = 0;
@@ -433,20 +384,14 @@ static const struct wq__line *first_few(const struct wq__levels_of *of, const st
 	return best;
 }
 
-static const struct wq__line *first_wide(const struct wq__levels_wide *w)
+static const struct wq__line *first_aged_wide(const struct wq__levels_wide *w)
 {
-	unsigned high, low;
+	unsigned high;
 
 	if (none(w->full))
 		return NULL;
-	if (w->ages) {
-		high = w->ages->win[1];
-		low = w->chunk[high]->ages->win[1];
-	} else {
-		high = highest(w->full);
-		low = highest(w->chunk[high]->full);
-	}
-	return &w->chunk[high]->line[low];
+	high = w->ages->win[1];
+	return &w->chunk[high]->line[w->chunk[high]->ages->win[1]];
 }
 
 /* The first of the heap, if it goes before that of the line; else 0. */
@@ -468,7 +413,9 @@ static wq__cold uint32_t first_early(const struct wq__levels_of *of, const struc
 
 uint32_t wq__levels_first(const struct wq__levels_of *of, const struct wq__levels *l, int *level)
 {
-	const struct wq__line *line = l->wide ? first_wide(l->wide) : first_few(of, l);
+	const struct wq__line *line = of->aging_ns == 0 ? wq__levels_top(l)
+	                              : l->wide         ? first_aged_wide(l->wide)
+	                                                : first_aged(of, l);
 	uint32_t id = wq__unlikely(l->nearly > 0) ? first_early(of, l, line, level) : 0;
 
 	if (id || !line)
@@ -479,7 +426,7 @@ uint32_t wq__levels_first(const struct wq__levels_of *of, const struct wq__level
 
 void wq__levels_count(struct wq__levels *l, int level, int by)
 {
-	line_of(l, level)->keys += (uint32_t)by;
+	wq__levels_line(l, level)->keys += (uint32_t)by;
 }
 
 const struct wq__line *wq__levels_below(const struct wq__levels *l, int level)
@@ -490,8 +437,8 @@ const struct wq__line *wq__levels_below(const struct wq__levels *l, int level)
 				return &l->few[i];
 		return NULL;
 	}
-	for (unsigned i = index_of(level); i-- > 0;) {
-		const struct chunk *c = l->wide->chunk[i / WQ__WIDTH];
+	for (unsigned i = wq__level_index(level); i-- > 0;) {
+		const struct wq__shelf *c = l->wide->chunk[i / WQ__WIDTH];
 
 		if (!c)
 			i -= i % WQ__WIDTH;

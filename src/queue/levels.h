@@ -38,7 +38,7 @@ enum {
 };
 
 struct wq__link {
-	uint32_t next, prev; /* ids; 0: none. Early: its handle in the heap */
+	uint32_t next, prev; /* ids; 0: none; the first one's prev is anything. Early: a handle */
 	int64_t place;       /* times 2; + 1: early */
 };
 
@@ -49,7 +49,19 @@ struct wq__line {
 	int32_t level;
 };
 
-struct wq__levels_wide;
+struct wq__tournament;
+
+struct wq__shelf {
+	uint64_t full[WQ__WIDTH / 64]; /* lines that are not empty */
+	struct wq__tournament *ages;   /* NULL without aging */
+	struct wq__line line[WQ__WIDTH];
+};
+
+struct wq__levels_wide {
+	uint64_t full[WQ__WIDTH / 64]; /* chunks that are not empty */
+	struct wq__tournament *ages;
+	struct wq__shelf *chunk[WQ__WIDTH]; /* NULL: no level of it is reserved */
+};
 
 struct wq__levels {
 	uint32_t nfew;                /* levels in few */
@@ -93,6 +105,97 @@ void wq__levels_count(struct wq__levels *l, int level, int by);
 /* The next lower level with queued keys; NULL: none. It looks at every level in between. */
 const struct wq__line *wq__levels_below(const struct wq__levels *l, int level);
 
+/* The line's first has changed, or is no more. */
+void wq__levels_note(const struct wq__levels_of *of, struct wq__levels_wide *w,
+                     const struct wq__line *line);
+
 void wq__levels_release(const struct wq__levels_of *of, struct wq__levels *l);
+
+/* ---- the common case, inline ----------------------------------------------- */
+
+/* A level from 0 on: its chunk is the high byte. */
+static inline unsigned wq__level_index(int level)
+{
+	return (unsigned)(level - WQ_PRIORITY_MIN);
+}
+
+static inline struct wq__link *wq__link_at(const struct wq__levels_of *of, uint32_t id)
+{
+	return wq__slab_at(of->slab, id);
+}
+
+/* Some bit is set: the highest. */
+static inline unsigned wq__highest(const uint64_t *bits)
+{
+	unsigned word = WQ__WIDTH / 64 - 1;
+
+	while (bits[word] == 0)
+		word--;
+	return word * 64 + 63 - (unsigned)__builtin_clzll(bits[word]);
+}
+
+/* The line of that level; NULL: it is not reserved. */
+static inline struct wq__line *wq__levels_line(struct wq__levels *l, int level)
+{
+	if (wq__unlikely(l->wide != NULL)) {
+		unsigned i = wq__level_index(level);
+		struct wq__shelf *c = l->wide->chunk[i / WQ__WIDTH];
+
+		return c ? &c->line[i % WQ__WIDTH] : NULL;
+	}
+	for (uint32_t i = 0; i < l->nfew; i++)
+		if (l->few[i].level == level)
+			return &l->few[i];
+	return NULL;
+}
+
+/* The highest line that is not empty; NULL: all are. Without aging, and none is early. */
+static inline const struct wq__line *wq__levels_top(const struct wq__levels *l)
+{
+	const struct wq__levels_wide *w = l->wide;
+
+	if (wq__unlikely(w != NULL)) {
+		if ((w->full[0] | w->full[1] | w->full[2] | w->full[3]) == 0)
+			return NULL;
+
+		const struct wq__shelf *c = w->chunk[wq__highest(w->full)];
+
+		return &c->line[wq__highest(c->full)];
+	}
+	for (uint32_t i = 0; i < l->nfew; i++)
+		if (l->few[i].head)
+			return &l->few[i];
+	return NULL;
+}
+
+/* To the tail, with a place that is greater than all others. */
+static inline void wq__line_append(const struct wq__levels_of *of, struct wq__levels *l,
+                                   struct wq__line *line, uint32_t id, struct wq__link *e,
+                                   int64_t place)
+{
+	e->next = 0;
+	e->prev = line->tail;
+	e->place = 2 * place;
+	if (line->tail)
+		wq__link_at(of, line->tail)->next = id;
+	else
+		line->head = id;
+	line->tail = id;
+	line->n++;
+	if (wq__unlikely(l->wide != NULL) && line->head == id)
+		wq__levels_note(of, l->wide, line);
+}
+
+/* The first of the line leaves it. */
+static inline void wq__line_shift(const struct wq__levels_of *of, struct wq__levels *l,
+                                  struct wq__line *line, const struct wq__link *e)
+{
+	line->head = e->next;
+	if (!e->next)
+		line->tail = 0;
+	line->n--;
+	if (wq__unlikely(l->wide != NULL) && (!e->next || of->aging_ns > 0))
+		wq__levels_note(of, l->wide, line);
+}
 
 #endif

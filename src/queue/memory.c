@@ -115,6 +115,8 @@ static int rich_open(struct wq__memory *m, const wq_options *o)
 	int rc = WQ_OK;
 
 	m->flags |= WQ__RICH | (o->values ? WQ__VALUED : 0u);
+	if (m->standing_at > 0 || m->max_keys > 0 || o->aging_ns > 0)
+		m->flags |= WQ__HEAVY;
 	m->merge = o->merge ? o->merge : wq_merge_last;
 	m->merge_ctx = o->merge_ctx;
 	if (o->values && m->merge != wq_merge_last && m->merge != wq_merge_first) {
@@ -178,7 +180,7 @@ static int mem_open(wq_queue *q, const wq_options *o, void **state)
 	m->max_keys = o->max_keys;
 	if (m->room > 0 || m->max_keys > 0)
 		m->flags |= WQ__EXTRA;
-	if (o->aging_ns > 0 || o->group)
+	if (o->aging_ns > 0)
 		m->flags |= WQ__EXACT;
 	if (may_have_lane(m))
 		m->flags |= WQ__LANES;

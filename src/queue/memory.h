@@ -111,6 +111,10 @@ enum wq__flags {
 	WQ__VALUED = 1 << 21, /* keys may have values */
 	WQ__RICH = 1 << 22,   /* one of these two */
 	WQ__PACED = 1 << 23,  /* some group sleeps until it has a token */
+	WQ__HEAVY = 1 << 24,  /* riches, and other room behind the keys, or a bound, or aging */
+
+	/* A queue with riches and nothing else that is special: see wq__light(). */
+	WQ__LIGHT = WQ__EXACT | WQ__RANKED | WQ__VALUED | WQ__RICH | WQ__EXTRA,
 };
 
 /*
@@ -250,6 +254,8 @@ int wq__lane_get(struct wq__memory *m, struct wq__lane *l, wq_item *item, int64_
 int wq__mem_add(void *state, const void *key, size_t len);
 int wq__mem_add_many(void *state, const wq_key *keys, size_t n, int *outcomes);
 
+int wq__light_add(struct wq__memory *m, const void *key, size_t len, const wq_add_options *options,
+                  const wq_key *group);
 int wq__add_at(struct wq__memory *m, uint32_t hash, const void *key, size_t len, int64_t now);
 int wq__add_known_at(struct wq__memory *m, struct wq__entry *e, uint32_t id, int64_t now);
 
@@ -278,7 +284,6 @@ int64_t wq__mem_next_deadline(void *state);
 int64_t wq__next_due(struct wq__memory *m);
 void wq__promote(struct wq__memory *m, int64_t until);
 void wq__promote_all(struct wq__memory *m);
-void wq__wake_groups(struct wq__memory *m);
 bool wq__ready(struct wq__memory *m);
 void wq__merge_reminder(struct wq__memory *m, struct wq__entry *e);
 void wq__unwait(struct wq__memory *m, struct wq__entry *e);
@@ -309,12 +314,20 @@ int wq__mem_done_many(void *state, const wq_item *items, size_t n, int *outcomes
 int wq__mem_next(void *state, wq_item *item, int64_t deadline_ns);
 int wq__mem_next_many(void *state, wq_item *items, size_t n, size_t max, int64_t deadline_ns);
 int wq__mem_requeue(void *state, const wq_item *item, enum wq_where where);
+int wq__light_get(void *state, wq_item *item, int64_t deadline_ns);
+int wq__light_done(void *state, const wq_item *item);
+int wq__light_next(void *state, wq_item *item, int64_t deadline_ns);
 int wq__mem_extend(void *state, const wq_item *item, int64_t span_ns);
 int wq__mem_lost(void *state, const wq_item *item);
 
 /* rich.c */
 wq_engine wq__rich(wq_engine memory_engine);
 bool wq__asks_rich(const wq_options *o);
+int wq__rich_add(struct wq__memory *m, uint32_t hash, const void *key, size_t len,
+                 const wq_add_options *options, const wq_key *group);
+int wq__rich_get(struct wq__memory *m, wq_item *item, int64_t deadline_ns);
+int wq__rich_done(struct wq__memory *m, const wq_item *item);
+int wq__rich_next(struct wq__memory *m, wq_item *item, int64_t deadline_ns);
 
 /* wait.c */
 struct wq__waiter *wq__pick_slow(struct wq__memory *m);
@@ -500,6 +513,71 @@ static wq__forced struct wq__entry *wq__new_entry(struct wq__memory *m, wq__plac
 	}
 	wq__entry_init(e, hash, key, len, state);
 	return e;
+}
+
+static inline struct wq__standing *wq__standing_of(const struct wq__memory *m, struct wq__entry *e)
+{
+	return (struct wq__standing *)(void *)((char *)e + wq__entry_room_offset(wq__entry_len(e)) +
+	                                       m->standing_at);
+}
+
+static inline struct wq__carried *wq__carried_by(const struct wq__memory *m, struct wq__entry *e)
+{
+	return (struct wq__carried *)(void *)((char *)e + wq__entry_room_offset(wq__entry_len(e)) +
+	                                      m->carried_at);
+}
+
+static inline struct wq__value *wq__value_inline(const struct wq__memory *m,
+                                                 const struct wq__entry *e, size_t len)
+{
+	return (struct wq__value *)(void *)((char *)e + wq__entry_room_offset(len) + m->room);
+}
+
+/* The value of that id, which the key e has. */
+static inline struct wq__value *wq__value_at(const struct wq__memory *m, const struct wq__entry *e,
+                                             uint32_t id)
+{
+	return id == (uint32_t)WQ__INLINE ? wq__value_inline(m, e, wq__entry_len(e))
+	                                  : wq__slab_at(&m->slab, id);
+}
+
+static inline void wq__value_free(struct wq__memory *m, uint32_t *id)
+{
+	if (*id && *id != (uint32_t)WQ__INLINE)
+		wq__slab_free(&m->slab, *id);
+	*id = 0;
+}
+
+/* The key is held from now on: the item shows its priority and value. */
+static inline void wq__hold_rich(struct wq__memory *m, struct wq__entry *e, wq_item *item)
+{
+	if (m->flags & WQ__RANKED) {
+		struct wq__standing *s = wq__standing_of(m, e);
+
+		s->held = s->priority;
+		item->priority = s->held;
+	}
+	if (m->flags & WQ__VALUED) {
+		struct wq__carried *c = wq__carried_by(m, e);
+
+		c->held = c->value;
+		c->value = 0;
+		if (c->held) {
+			const struct wq__value *v = wq__value_at(m, e, c->held);
+
+			item->value = v->bytes;
+			item->value_len = v->len;
+		}
+	}
+}
+
+/*
+ * Does the queue have riches, and nothing else that is special? Then its common calls have a
+ * short way, as those of plain queues have. Its keys have no other room.
+ */
+static inline bool wq__light(const struct wq__memory *m)
+{
+	return wq__likely((m->flags & ~(uint32_t)WQ__LIGHT) == 0);
 }
 
 /* Keys with a time up to this one are due. */

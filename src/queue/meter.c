@@ -205,11 +205,9 @@ static void look_at_times(const struct wq__memory *m, wq_snapshot *out)
 int wq__mem_snapshot(void *state, wq_snapshot *out)
 {
 	struct wq__memory *m = state;
-	struct wq__wakes wakes;
 
 	wq__whole_lock(m);
 	wq__promote_all(m);
-	wq__wake_groups(m);
 	*out = (wq_snapshot){
 	    .now_ns = wq__now(m),
 	    .queued = wq__queued(m),
@@ -235,8 +233,6 @@ int wq__mem_snapshot(void *state, wq_snapshot *out)
 
 		sample(&out->oldest_queued, e, out->now_ns - e->added_ns);
 	}
-	wq__pick_many(m, &wakes);
 	wq__whole_unlock(m);
-	wq__wake_many(&wakes);
 	return WQ_OK;
 }

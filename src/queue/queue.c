@@ -370,21 +370,28 @@ int wq_add_many(wq_queue *q, const wq_key *keys, size_t n, int *outcomes)
 	return q->engine.add_many(q->state, keys, n, outcomes);
 }
 
-static bool riches_ok(const wq_queue *q, const wq_add_options *o)
+static inline bool riches_ok(const wq_queue *q, const wq_add_options *o)
 {
-	if (o->priority != 0 &&
-	    (!q->priorities || o->priority < WQ_PRIORITY_MIN || o->priority > WQ_PRIORITY_MAX))
+	/* The lowest one as 0. */
+	uint32_t level = (uint32_t)o->priority - (uint32_t)WQ_PRIORITY_MIN;
+
+	if (wq__unlikely(level > (uint32_t)(WQ_PRIORITY_MAX - WQ_PRIORITY_MIN) ||
+	                 (o->priority != 0 && !q->priorities)))
 		return false;
-	if ((o->value || o->value_len > 0) &&
-	    (!q->values || !o->value || o->value_len > WQ_VALUE_MAX))
-		return false;
-	return o->reserved0 == 0;
+	if (o->value)
+		return q->values && o->value_len <= WQ_VALUE_MAX;
+	return o->value_len == 0;
+}
+
+/* Is there no time, policy or reserved word? */
+static inline bool is_simple(const wq_add_options *o)
+{
+	return ((uint64_t)o->after_ns | (uint64_t)o->at_ns | (uint64_t)o->within_ns | o->limited |
+	        (uint64_t)o->policy | o->reserved0 | o->reserved[0] | o->reserved[1]) == 0;
 }
 
 static wq__cold int refuse_riches(const wq_queue *q, const wq_add_options *o)
 {
-	if (o->reserved0 != 0)
-		return wq__fail(WQ_EINVAL, "a reserved word of wq_add_options is not zero");
 	if (o->priority < WQ_PRIORITY_MIN || o->priority > WQ_PRIORITY_MAX)
 		return wq__fail(WQ_EINVAL, "priority is %" PRId32 ", not %d to %d", o->priority,
 		                WQ_PRIORITY_MIN, WQ_PRIORITY_MAX);
@@ -402,7 +409,7 @@ static wq__cold int refuse_riches(const wq_queue *q, const wq_add_options *o)
 
 static bool add_options_ok(const wq_queue *q, const wq_add_options *o)
 {
-	if (o->limited > 1 || !ALL_ZERO(o->reserved))
+	if (o->limited > 1 || o->reserved0 != 0 || !ALL_ZERO(o->reserved))
 		return false;
 	if (o->at_ns < 0 || (o->at_ns > 0) + (o->after_ns != 0) + (o->limited != 0) > 1)
 		return false;
@@ -415,7 +422,7 @@ static bool add_options_ok(const wq_queue *q, const wq_add_options *o)
 /* Which of them it was. */
 static wq__cold int refuse_add_options(const wq_queue *q, const wq_add_options *o)
 {
-	if (!ALL_ZERO(o->reserved))
+	if (o->reserved0 != 0 || !ALL_ZERO(o->reserved))
 		return wq__fail(WQ_EINVAL, "a reserved word of wq_add_options is not zero");
 	if (o->limited > 1)
 		return wq__fail(WQ_EINVAL, "limited is %u, neither 0 nor 1", o->limited);
@@ -444,12 +451,14 @@ int wq_add_with(wq_queue *q, const void *key, size_t len, const wq_add_options *
 
 	if (wq__unlikely(rc != WQ_OK))
 		return refuse_key(q, rc);
-	if (options && wq__unlikely(!add_options_ok(q, options)))
+	if (!options)
+		return q->engine.add(q->state, key, len);
+	if (!is_simple(options) && !add_options_ok(q, options))
 		return refuse_add_options(q, options);
-	if (options && wq__unlikely(!riches_ok(q, options)))
+	if (wq__unlikely(!riches_ok(q, options)))
 		return refuse_riches(q, options);
-	if (!options || (options->at_ns == 0 && options->after_ns == 0 && !options->limited &&
-	                 options->priority == 0 && !options->value))
+	if (options->at_ns == 0 && options->after_ns == 0 && !options->limited &&
+	    options->priority == 0 && !options->value)
 		return q->engine.add(q->state, key, len);
 	return q->engine.add_with(q->state, key, len, options);
 }

@@ -11,11 +11,7 @@ static struct wq__keygroup *group_at(const struct wq__memory *m, uint32_t id)
 	return wq__slab_at(&m->slab, id);
 }
 
-struct wq__standing *wq__standing_of(const struct wq__memory *m, struct wq__entry *e)
-{
-	return (struct wq__standing *)(void *)((char *)e + wq__entry_room_offset(wq__entry_len(e)) +
-	                                       m->standing_at);
-}
+enum { IDLE_MAX = 1024 }; /* groups without keys, kept because they may come again */
 
 /* ---- groups --------------------------------------------------------------- */
 
@@ -47,8 +43,8 @@ static bool settings_good(const wq_group_settings *s)
 	       (s->reserved[0] | s->reserved[1]) == 0;
 }
 
-static uint32_t find_group(const struct wq__memory *m, uint32_t hash, const wq_key *name,
-                           wq__place *at)
+static wq__forced uint32_t find_group(const struct wq__memory *m, uint32_t hash, const wq_key *name,
+                                      wq__place *at)
 {
 	wq__probe p = wq__table_probe(&m->rank->groups, hash);
 	uint32_t id;
@@ -213,6 +209,37 @@ static void regroup(struct wq__memory *m, struct wq__keygroup *g, uint32_t id, b
 	wq__levels_push(&r->of, &r->levels, g->level, id, WQ_TAIL);
 }
 
+/* ---- groups without keys --------------------------------------------------- */
+
+/*
+ * A group that loses its last key is listed, and stays in the list when it has keys again. Of more
+ * than a thousand the first leaves the list, and is gone if it has no keys.
+ */
+static void list_idle(struct wq__memory *m, struct wq__keygroup *g, uint32_t id)
+{
+	struct wq__rank *r = m->rank;
+
+	g->listed = true;
+	g->next_listed = 0;
+	if (r->listed_tail)
+		group_at(m, r->listed_tail)->next_listed = id;
+	else
+		r->listed_head = id;
+	r->listed_tail = id;
+	if (++r->nlisted <= IDLE_MAX)
+		return;
+
+	uint32_t oldest = r->listed_head;
+	struct wq__keygroup *o = group_at(m, oldest);
+
+	r->listed_head = o->next_listed;
+	r->nlisted--;
+	o->listed = false;
+	/* One whose bucket is not full sleeps until it is. */
+	if (o->refs == 0 && (o->token_ns == 0 || wq__now(m) >= o->full_ns))
+		free_group(m, o, oldest);
+}
+
 void wq__group_use(struct wq__memory *m, uint32_t group)
 {
 	if (group && group_at(m, group)->refs++ == 0)
@@ -232,8 +259,18 @@ void wq__group_drop(struct wq__memory *m, uint32_t group)
 	/* A bucket that is not full is not forgotten. */
 	if (g->token_ns > 0 && wq__now(m) < g->full_ns)
 		sleep_until(m, g, g->full_ns);
-	else
-		free_group(m, g, group);
+	else if (!g->listed)
+		list_idle(m, g, group);
+}
+
+void wq__group_done(struct wq__memory *m, uint32_t group)
+{
+	struct wq__keygroup *g = group_at(m, group);
+
+	g->running--;
+	if (g->queued > 0 && !WQ__BUG(GROUP_STAYS_FULL))
+		regroup(m, g, group, false);
+	wq__group_drop(m, group);
 }
 
 void wq__group_name(const struct wq__memory *m, uint32_t group, wq_key *name)
@@ -315,6 +352,7 @@ int wq__rank_prepare(struct wq__memory *m, const wq_key *name, int priority, uin
 	*group = 0;
 	if (!wq__levels_reserve(&r->of, &r->levels, priority))
 		return WQ_ENOMEM;
+	r->used |= priority != 0;
 	if (!r->grouped)
 		return WQ_OK;
 	hash = wq__hash_of(m, name->key, name->len);
@@ -333,6 +371,36 @@ int wq__rank_prepare(struct wq__memory *m, const wq_key *name, int priority, uin
 		return WQ_ENOMEM;
 	}
 	return WQ_OK;
+}
+
+uint32_t wq__rank_find(const struct wq__memory *m, uint32_t hash, const wq_key *name)
+{
+	wq__place at;
+
+	return find_group(m, hash, name, &at);
+}
+
+void wq__group_push(struct wq__memory *m, struct wq__keygroup *g, uint32_t group,
+                    struct wq__line *line, uint32_t id, struct wq__link *e)
+{
+	struct wq__rank *r = m->rank;
+
+	r->ngroups += g->refs++ == 0;
+	wq__line_append(&r->of, &g->levels, line, id, e, ++r->places);
+	g->queued++;
+	if (g->queued > 1 || g->token_ns > 0 || (g->limit > 0 && g->running >= g->limit)) {
+		m->nblocked++;
+		regroup(m, g, group, false);
+		return;
+	}
+	/* Its only key, which may start. */
+	m->nready++;
+	g->ready = 1;
+	g->in_line = true;
+	g->turns = 0;
+	g->level = line->level;
+	wq__line_append(&r->of, &r->levels, wq__levels_line(&r->levels, line->level), group,
+	                &g->link, ++r->places);
 }
 
 bool wq__rank_reserve(struct wq__memory *m, struct wq__entry *e, uint32_t group, int priority)
@@ -420,19 +488,56 @@ void wq__rank_raise(struct wq__memory *m, struct wq__entry *e, uint32_t id, int 
 	m->rank->keep = false;
 }
 
-/* The first key of the group leaves the line: it is held from now on. */
-static uint32_t start_one(struct wq__memory *m, uint32_t group)
+/* Who goes first, and the line that it may stand in. */
+static inline uint32_t first_of(const struct wq__rank *r, struct wq__levels *l,
+                                struct wq__line **line)
+{
+	int level;
+	uint32_t id;
+
+	if (wq__likely(r->of.aging_ns == 0 && l->nearly == 0)) {
+		*line = (struct wq__line *)wq__levels_top(l);
+		return (*line)->head;
+	}
+	id = wq__levels_first(&r->of, l, &level);
+	*line = wq__levels_line(l, level);
+	return id;
+}
+
+static inline void leave_line(const struct wq__rank *r, struct wq__levels *l, struct wq__line *line,
+                              uint32_t id)
+{
+	if (wq__likely(line->head == id))
+		wq__line_shift(&r->of, l, line, wq__link_at(&r->of, id));
+	else
+		wq__levels_remove(&r->of, l, line->level, id);
+}
+
+/* The first key of the group, which stands first in `others`, is held from now on. */
+static uint32_t start_one(struct wq__memory *m, uint32_t group, struct wq__line *others)
 {
 	struct wq__rank *r = m->rank;
 	struct wq__keygroup *g = group_at(m, group);
 	bool turn_over = ++g->turns >= g->weight;
-	int level;
-	uint32_t id = wq__levels_first(&r->of, &g->levels, &level);
+	struct wq__line *line;
+	uint32_t id = first_of(r, &g->levels, &line);
 
-	wq__levels_count(&r->levels, level, -1);
-	wq__levels_remove(&r->of, &g->levels, level, id);
+	if (wq__likely(line->level == others->level))
+		others->keys--;
+	else
+		wq__levels_count(&r->levels, line->level, -1);
+	leave_line(r, &g->levels, line, id);
 	g->queued--;
 	g->running++;
+	if (g->queued == 0 && g->token_ns == 0) {
+		m->nready -= g->ready;
+		g->ready = 0;
+		g->in_line = false;
+		leave_line(r, &r->levels, others, group);
+		if (r->of.aging_ns > 0)
+			g->turned_ns = wq__now(m);
+		return id;
+	}
 	m->nblocked--;
 	if (g->token_ns > 0) {
 		int64_t now = wq__now(m);
@@ -449,14 +554,14 @@ static uint32_t start_one(struct wq__memory *m, uint32_t group)
 uint32_t wq__rank_pop(struct wq__memory *m)
 {
 	struct wq__rank *r = m->rank;
-	int level;
-	uint32_t id = wq__levels_first(&r->of, &r->levels, &level);
+	struct wq__line *line;
+	uint32_t id = first_of(r, &r->levels, &line);
 
 	if (r->grouped)
-		return start_one(m, id);
+		return start_one(m, id, line);
 	m->nready--;
-	wq__levels_count(&r->levels, level, -1);
-	wq__levels_remove(&r->of, &r->levels, level, id);
+	line->keys--;
+	leave_line(r, &r->levels, line, id);
 	return id;
 }
 
@@ -482,15 +587,13 @@ void wq__rank_hold(struct wq__memory *m, struct wq__entry *e, int by)
 		wq__fd_signal(m);
 }
 
-bool wq__rank_wake(struct wq__memory *m)
+void wq__rank_wake(struct wq__memory *m, int64_t before)
 {
 	struct wq__rank *r = m->rank;
 	size_t most = wq__per_hold(WQ__HOLD_MAX);
-	int64_t now;
+	int64_t now = wq__now(m);
 
-	if (r->wake_ns == WQ_NEVER || r->wake_ns > (now = wq__now(m)))
-		return false;
-	for (size_t i = 0; i < most && r->wake_ns <= now; i++) {
+	for (size_t i = 0; i < most && r->wake_ns <= now && r->wake_ns < before; i++) {
 		struct wq__keygroup *g;
 		void *first;
 		wq__place at;
@@ -501,7 +604,9 @@ bool wq__rank_wake(struct wq__memory *m)
 		uint32_t id = find_group(m, g->hash, &(wq_key){.key = g->name, .len = g->len}, &at);
 
 		if (g->refs == 0) {
-			free_group(m, g, id);
+			sleep_until(m, g, WQ_NEVER);
+			if (!g->listed)
+				list_idle(m, g, id);
 			continue;
 		}
 		pace(m, g, now);
@@ -509,7 +614,6 @@ bool wq__rank_wake(struct wq__memory *m)
 	}
 	if (m->nready > 0 && m->flags & WQ__FD)
 		wq__fd_signal(m);
-	return r->wake_ns <= now;
 }
 
 /* ---- looking -------------------------------------------------------------- */
@@ -567,13 +671,17 @@ static void find_levels(const struct wq__memory *m, wq_snapshot *out)
 		    (wq_level){.priority = line->level, .queued = line->keys};
 		shown += line->keys;
 	}
+	/* Who reads metrics sees that there are priorities also while nothing is queued. */
+	if (out->nlevels == 0)
+		out->nlevels = 1;
 	out->queued_lower = out->queued - shown;
 }
 
 void wq__rank_snapshot(struct wq__memory *m, wq_snapshot *out)
 {
 	out->blocked = m->nblocked;
-	find_levels(m, out);
+	if (m->rank->used)
+		find_levels(m, out);
 	if (!m->rank->grouped)
 		return;
 	out->groups = m->rank->ngroups;

@@ -12,7 +12,8 @@
  *   full       | has as many holds as its limit            | blocked
  *   asleep     | has no token for a start; `sleepers` wake | blocked
  *              | it                                        |
- *   idle       | has no queued key                         | –
+ *   idle       | has no queued key. Without any key it is  | –
+ *              | kept for a while, in a list of its own     |
  *
  * Every change of a group ends in regroup(), which alone knows this table. So nothing looks at
  * blocked keys, and a Get takes the same time however many groups and keys are blocked.
@@ -46,9 +47,11 @@ struct wq__keygroup {
 	uint32_t queued, running; /* keys */
 	uint32_t ready;           /* of those queued, counted in nready */
 	uint32_t limit, weight;
-	uint32_t turns;     /* keys started in this turn */
-	int32_t level;      /* in line: of this line */
-	bool in_line;       /* with other groups */
+	uint32_t turns; /* keys started in this turn */
+	int32_t level;  /* in line: of this line */
+	bool in_line;   /* with other groups */
+	bool listed;    /* in the list of groups that had no key */
+	uint32_t next_listed;
 	bool asleep;        /* has no token */
 	int64_t turned_ns;  /* with aging: its last turn */
 	int64_t token_ns;   /* from one token to the next; 0: no rate */
@@ -64,7 +67,10 @@ struct wq__rank {
 	struct wq__levels_of of;
 	struct wq__levels levels;
 	bool grouped;
-	uint32_t ngroups;  /* with keys; others may only have a bucket that is not full */
+	bool used;        /* an add gave another priority than 0 */
+	uint32_t ngroups; /* with keys; others may only have a bucket that is not full */
+	uint32_t nlisted; /* see list_idle() */
+	uint32_t listed_head, listed_tail;
 	wq__table groups;  /* by name */
 	wq_heap *sleepers; /* groups by the time at which they wake, or can be forgotten */
 	int64_t wake_ns;   /* the first of those; WQ_NEVER: none */
@@ -99,14 +105,22 @@ int wq__rank_prepare(struct wq__memory *m, const wq_key *name, int priority, uin
 /* The same for an entry that is there, of perhaps another group. */
 bool wq__rank_reserve(struct wq__memory *m, struct wq__entry *e, uint32_t group, int priority);
 
-/* One entry or add more, or less, of that group. It goes with the last, once its bucket is full. */
+/* The id of a group that is there; or 0. */
+uint32_t wq__rank_find(const struct wq__memory *m, uint32_t hash, const wq_key *name);
+
+/* A new key of a group, with a line for its priority: one entry more. */
+void wq__group_push(struct wq__memory *m, struct wq__keygroup *g, uint32_t group,
+                    struct wq__line *line, uint32_t id, struct wq__link *e);
+
+/* The hold of a key ends, and its entry goes. */
+void wq__group_done(struct wq__memory *m, uint32_t group);
+
+/* One entry or add more, or less, of that group. Without any it is listed, once its bucket is full. */
 void wq__group_use(struct wq__memory *m, uint32_t group);
 void wq__group_drop(struct wq__memory *m, uint32_t group);
 
 /* Of none: NULL and 0. */
 void wq__group_name(const struct wq__memory *m, uint32_t group, wq_key *name);
-
-struct wq__standing *wq__standing_of(const struct wq__memory *m, struct wq__entry *e);
 
 /* A key enters or leaves the line. They keep nready and nblocked right. */
 void wq__rank_push(struct wq__memory *m, struct wq__entry *e, uint32_t id, enum wq_where where);
@@ -125,8 +139,8 @@ void wq__rank_raise(struct wq__memory *m, struct wq__entry *e, uint32_t id, int 
 /* A hold of the key begins again (a key that is dead), or ends. */
 void wq__rank_hold(struct wq__memory *m, struct wq__entry *e, int by);
 
-/* Groups that have a token by now are awake. True: some may be left, look again. */
-bool wq__rank_wake(struct wq__memory *m);
+/* Groups that have a token by now, and had it before that time, are awake: the next few of them. */
+void wq__rank_wake(struct wq__memory *m, int64_t before);
 
 void wq__rank_snapshot(struct wq__memory *m, wq_snapshot *out);
 

@@ -10,16 +10,13 @@ bool wq__asks_rich(const wq_options *o)
 	return o->priorities || o->group || o->values;
 }
 
-/* The group of a key. Outside the lock: it is the user's function. */
-static int group_of(const struct wq__memory *m, const void *key, size_t len, wq_key *group)
+/* The group of a key, in a queue with groups. Outside the lock: it is the user's function. */
+static int group_of(const struct wq__rank *r, const void *key, size_t len, wq_key *group)
 {
-	const struct wq__rank *r = m->rank;
 	uintptr_t from = (uintptr_t)key, at;
 	int rc;
 
 	*group = (wq_key){0};
-	if (!r || !r->grouped)
-		return WQ_OK;
 	rc = r->group(r->group_ctx, key, len, group);
 	if (rc < 0)
 		return rc;
@@ -29,9 +26,10 @@ static int group_of(const struct wq__memory *m, const void *key, size_t len, wq_
 	return WQ_OK;
 }
 
-/* The lock is held, and let go of. */
-static int add_now(struct wq__memory *m, uint32_t hash, const void *key, size_t len,
-                   const wq_add_options *o, const wq_key *group)
+/* All of these: the lock is held, and let go of. */
+
+int wq__rich_add(struct wq__memory *m, uint32_t hash, const void *key, size_t len,
+                 const wq_add_options *o, const wq_key *group)
 {
 	struct wq__waiter *w = NULL;
 	struct wq__wakes wakes = {.n = 0};
@@ -39,8 +37,8 @@ static int add_now(struct wq__memory *m, uint32_t hash, const void *key, size_t 
 	int64_t when = -1;
 	int rc;
 
-	while ((m->flags & (WQ__TIMED | WQ__SHUT)) == WQ__TIMED &&
-	       m->next_due_ns <= (when = wq__now(m)))
+	while (m->flags & (WQ__TIMED | WQ__PACED) && !(m->flags & WQ__SHUT) &&
+	       wq__next_wake(m) <= (when = wq__now(m)))
 		wq__promote_all(m);
 	rc = m->flags & WQ__SHUT ? WQ_ESHUTDOWN : wq__bring_begin(m, &bring, o, group);
 	if (rc == WQ_OK) {
@@ -61,21 +59,24 @@ static int add_now(struct wq__memory *m, uint32_t hash, const void *key, size_t 
 	return rc;
 }
 
+static int add_grouped(struct wq__memory *m, const void *key, size_t len, const wq_add_options *o,
+                       const wq_key *group)
+{
+	return o->limited || o->after_ns != 0 || o->at_ns > 0
+	           ? wq__rich_add_later(m, key, len, o, group)
+	           : wq__light_add(m, key, len, o, group);
+}
+
 static int rich_add_with(void *state, const void *key, size_t len, const wq_add_options *o)
 {
 	struct wq__memory *m = state;
 	wq_key group;
-	int rc = group_of(m, key, len, &group);
+	int rc;
 
-	if (wq__unlikely(rc < 0))
-		return rc;
-	if (o->limited || o->after_ns != 0 || o->at_ns > 0)
-		return wq__rich_add_later(m, key, len, o, &group);
-
-	uint32_t hash = wq__hash_of(m, key, len);
-
-	wq__whole_lock(m);
-	return add_now(m, hash, key, len, o, &group);
+	if (!m->rank || !m->rank->grouped)
+		return add_grouped(m, key, len, o, NULL);
+	rc = group_of(m->rank, key, len, &group);
+	return wq__likely(rc >= 0) ? add_grouped(m, key, len, o, &group) : rc;
 }
 
 static int rich_add(void *state, const void *key, size_t len)
@@ -128,34 +129,26 @@ static int get(struct wq__memory *m, wq_item *item, int64_t deadline_ns)
 	return rc;
 }
 
-static int rich_get(void *state, wq_item *item, int64_t deadline_ns)
+int wq__rich_get(struct wq__memory *m, wq_item *item, int64_t deadline_ns)
 {
-	struct wq__memory *m = state;
-	int rc;
+	int rc = get(m, item, deadline_ns);
 
-	wq__whole_lock(m);
-	rc = get(m, item, deadline_ns);
 	leave(m);
 	return rc;
 }
 
-static int rich_done(void *state, const wq_item *item)
+int wq__rich_done(struct wq__memory *m, const wq_item *item)
 {
-	struct wq__memory *m = state;
-	int rc;
+	int rc = wq__done(m, item);
 
-	wq__whole_lock(m);
-	rc = wq__done(m, item);
 	leave(m);
 	return rc;
 }
 
-static int rich_next(void *state, wq_item *item, int64_t deadline_ns)
+int wq__rich_next(struct wq__memory *m, wq_item *item, int64_t deadline_ns)
 {
-	struct wq__memory *m = state;
 	int rc;
 
-	wq__whole_lock(m);
 	wq__keep_time(m);
 	rc = wq__done(m, item);
 	if (rc >= 0)
@@ -169,8 +162,8 @@ wq_engine wq__rich(wq_engine e)
 	e.add = rich_add;
 	e.add_with = rich_add_with;
 	e.add_many = rich_add_many;
-	e.get = rich_get;
-	e.done = rich_done;
-	e.next = rich_next;
+	e.get = wq__light_get;
+	e.done = wq__light_done;
+	e.next = wq__light_next;
 	return e;
 }

@@ -59,14 +59,14 @@ class Words(Case):
 
 class Surroundings(Case):
     def test_environment(self):
-        env = {"WQ_KEY": "old", "WQ_ATTEMPT": "9", "WQ_WORKER": "9", "MINE": "a b", "NOTIFY_SOCKET": "/no/where",
-               "WATCHDOG_USEC": "99999999", "WATCHDOG_PID": "1"}
+        env = {"WQ_KEY": "old", "WQ_VALUE": "old", "WQ_PRIORITY": "9", "WQ_GROUP": "old", "WQ_ATTEMPT": "9",
+               "WQ_WORKER": "9", "MINE": "a b", "NOTIFY_SOCKET": "/no/where", "WATCHDOG_USEC": "99999999", "WATCHDOG_PID": "1"}
         p = self.wq("run", "-j1", "-0", "--", "sh", "-c", "cat /proc/$$/environ", input=b"k\n=\xff\0", env=env)
         self.assertEqual(p.returncode, 0, p.stderr)
         seen = p.stdout.split(b"\0")[:-1]
         self.assertEqual([v for v in seen if v.startswith((b"WQ_", b"NOTIFY", b"WATCHDOG", b"MINE"))],
-                         [b"WQ_KEY=k\n=\xff", b"WQ_ATTEMPT=1", b"WQ_WORKER=1", b"MINE=a b"])
-        self.assertEqual(len(seen), len(self.env) + 4)
+                         [b"WQ_KEY=k\n=\xff", b"WQ_PRIORITY=0", b"WQ_ATTEMPT=1", b"WQ_WORKER=1", b"MINE=a b"])
+        self.assertEqual(len(seen), len(self.env) + 5)
 
     def test_the_longest_key_in_the_environment(self):
         p = self.wq("run", "--", "sh", "-c", 'printf %s "$WQ_KEY" | wc -c; : {}', input="x" * 65536)

@@ -4,6 +4,7 @@ import os
 import re
 import shutil
 import subprocess
+import time
 from pathlib import Path
 from unittest import skipUnless
 
@@ -121,6 +122,8 @@ class Examples(Case):
         "wq run -a urls": "fetch",
         "jq": "why",
         "mv failed": "again",
+        "wq run -a pages": "polite",
+        "wq run -a sizes": "sizes",
         "wq run -a todo": "todo",
         "wq run --socket": "socket",
         "export WQ_SOCKET": "socket",
@@ -154,6 +157,31 @@ class Examples(Case):
         line = re.sub(r"\\?\s+", " ", self.example("inotifywait")).strip()
         self.assertIn(line, self.wq("help", "run").stdout.decode())
         self.assertTrue(line in (ROOT / "README.md").read_text())
+
+    def test_polite(self):
+        """Two at once of a host, and a second between their starts: the command tells the time."""
+        self.script(".tools/curl", 'echo "$(date +%s%N) $WQ_GROUP $2" >>fetched\n')
+        (self.dir / "pages").write_text("".join(f"https://{host}.example/{i}\n" for i in range(2) for host in "ab") +
+                                        "https://a.example\n")
+        began = time.time_ns()
+        p = self.sh("wq run -a pages")
+        self.assertEqual((p.returncode, p.stderr), (0, ""))
+        fetched = [line.split() for line in self.lines("fetched")]
+        self.assertEqual(sorted(url for _, _, url in fetched), sorted(self.lines("pages")))
+        self.assertEqual({group for _, group, _ in fetched}, {"https://a.example", "https://b.example"})
+        # The third start of a host is two seconds after the first; late is allowed.
+        last = max(int(at) for at, group, _ in fetched if group == "https://a.example")
+        self.assertGreaterEqual(last - began, 2 * 10 ** 9)
+        line = self.example("wq run -a pages").strip()
+        self.assertIn(line, (ROOT / "README.md").read_text())
+
+    def test_sizes(self):
+        self.script(".tools/convert", 'printf "%s|" "$@" >>converted; echo >>converted\n')
+        (self.dir / "sizes").write_text("in/a b.png\t10x10\nin/c.png\t20%\n")
+        p = self.sh("wq run -a sizes")
+        self.assertEqual((p.returncode, p.stderr), (0, ""))
+        self.assertEqual(sorted(self.lines("converted")),
+                         ["in/a b.png|-resize|10x10|small/a b.png|", "in/c.png|-resize|20%|small/c.png|"])
 
     def test_compress(self):
         names = ["a.log", "b c.log", "-d.log", "e'f\n.log"]
@@ -232,8 +260,8 @@ class Examples(Case):
         self.assertTrue(q.stdout)
         said = p.communicate(timeout=rig.PATIENCE)[1]
         self.assertEqual(p.returncode, 0, said)
-        self.assertEqual(set(self.lines("built")), {"main", "next"})
-        self.assertIn("3 given", said)
+        self.assertEqual(set(self.lines("built")), {"main", "next", "urgent"})
+        self.assertIn("4 given", said)
 
 
 if __name__ == "__main__":

@@ -16,6 +16,16 @@
 
 enum { MODEL_KEYS = 5000 };
 
+/* What becomes of two values of a key. */
+enum model_merge { MODEL_LAST, MODEL_FIRST, MODEL_APPEND, MODEL_OR };
+
+/* What an add brings; or what a copy of a key has, or a hold. */
+struct model_load {
+	int priority;
+	char *value; /* NULL: none */
+	size_t len;
+};
+
 /* BUSIEST: the key that was touched most often; among equals the first in line. */
 enum model_order { MODEL_FIFO, MODEL_LIFO, MODEL_BUSIEST, MODEL_ORDERS };
 
@@ -35,6 +45,11 @@ struct model_key {
 		int64_t latest_ns; /* it is moved no further; 0: anywhere */
 		bool retry;        /* for a retry, or by a limited add */
 	} own, reminder;           /* the copies that wait; due_ns 0: none */
+	struct model_load load;    /* of the copy that is queued, waits or is dirty */
+	struct model_load held;    /* of the hold */
+	struct model_load reminds; /* of the reminder */
+	int64_t place;             /* in line, or that it would have if an add made it queued */
+	int64_t seq;               /* of equal places the smaller goes first */
 	bool stirred;              /* a copy of it was ever moved or taken back */
 	bool cancelled;            /* during the hold that it is in */
 	bool last_try;             /* the drain that runs what waits retried it */
@@ -48,6 +63,35 @@ struct model_limits {
 	uint32_t max_attempts;
 	bool keeps; /* forget does not clear all of it: a key has a bucket of its own */
 	bool exact; /* what was asked in vain can be taken back: nothing of chance or tokens */
+};
+
+/* Priorities, groups and values; all zero: none. */
+struct model_rich {
+	bool priorities, values;
+	int64_t aging_ns; /* 0: no aging */
+	int aging_max;
+	enum model_merge merge;
+	const char *separator; /* of MODEL_APPEND */
+	const int *group_of;   /* a number for each key, or NULL: no groups */
+	const struct model_rules {
+		uint32_t limit;    /* 0: none */
+		uint32_t weight;   /* from 1 on */
+		uint32_t burst;    /* from 1 on */
+		int64_t token_ns;  /* from one start to the next; 0: no rate */
+	} *rules;                  /* of each group */
+};
+
+struct model_group {
+	uint32_t queued, running; /* keys */
+	uint32_t ready;           /* of those queued: a Get may take them */
+	uint32_t turns;           /* keys started in this turn */
+	bool in_line;
+	int level;         /* of the line in which it stands */
+	int64_t place;     /* there */
+	int64_t seq;       /* of equal places the smaller goes first */
+	int64_t turned_ns; /* when its last turn was over */
+	int64_t spent_ns;  /* of its bucket: full at 0, empty at burst * token_ns */
+	int64_t spent_at;  /* then */
 };
 
 struct model {
@@ -71,7 +115,19 @@ struct model {
 	struct model_limits limits;
 	uint64_t ndead, ndropped;
 	bool asked; /* the limiter was, ever */
+	struct model_rich rich;
+	struct model_group groups[MODEL_KEYS];
+	size_t nready;      /* of those queued, all but the blocked ones */
+	int64_t moment_ns;  /* while time goes on: where it is */
+	int64_t places;     /* so far, given to keys and groups */
+	int64_t first_place; /* the last one that was given before all others */
+	int64_t seqs;
+	uint64_t merge_failed;
+	bool overtook; /* an aged key was raised, ever, and went before others of its level */
 };
+
+/* An add without options. */
+extern const struct model_load model_plain;
 
 void model_init(struct model *m, enum model_order order, size_t max_keys);
 
@@ -79,10 +135,13 @@ void model_init(struct model *m, enum model_order order, size_t max_keys);
 void model_limit(struct model *m, const struct model_limits *limits);
 void model_release(struct model *m);
 
+/* Priorities, groups and values, from now on; before anything else. */
+void model_enrich(struct model *m, const struct model_rich *rich);
+
 /* Each answers what the call of that name answers. */
-int model_add(struct model *m, int key);
-int model_add_at(struct model *m, int key, int64_t due_ns, int64_t latest_ns,
-                 enum wq_policy policy);
+int model_add(struct model *m, int key, const struct model_load *with);
+int model_add_at(struct model *m, int key, int64_t due_ns, int64_t latest_ns, enum wq_policy policy,
+                 const struct model_load *with);
 int model_reschedule(struct model *m, int key, int64_t due_ns);
 int model_cancel(struct model *m, int key);
 int model_get(struct model *m, enum model_wait wait, int *key);
@@ -90,7 +149,8 @@ int model_done(struct model *m, int key, uint64_t hold);
 int model_requeue(struct model *m, int key, uint64_t hold, enum wq_where where);
 int model_held(const struct model *m, int key, uint64_t hold);
 int model_interrupt(struct model *m, int n);
-int model_add_limited(struct model *m, int key, enum wq_policy policy);
+int model_add_limited(struct model *m, int key, enum wq_policy policy,
+                      const struct model_load *with);
 int64_t model_requeues(struct model *m, int key);
 void model_forget(struct model *m, int key);
 
@@ -108,11 +168,15 @@ int64_t model_deadline(const struct model *m);     /* the earliest due time */
 
 /*
  * What an add does to a key of any state; and one with a delay. latest_ns 0: no bound.
- * retry: the copy that waits afterwards does so for a retry.
+ * retry: the copy that waits afterwards does so for a retry. with: what it brings; NULL: nothing,
+ * not even a priority of 0.
  */
-int model_enter(struct model *m, int key, int64_t since_ns);
+int model_enter(struct model *m, int key, int64_t since_ns, const struct model_load *with);
 int model_wait_for(struct model *m, int key, int64_t due_ns, int64_t latest_ns,
-                   enum wq_policy policy, bool retry);
+                   enum wq_policy policy, bool retry, const struct model_load *with);
+
+/* The hold ends, and the key comes back with its priority and its value. */
+void model_keep(struct model *m, int key);
 
 /* It was idle for as long as the limiter allows: it is forgotten. Asked before it comes back. */
 void model_expire(struct model *m, int key);
@@ -124,8 +188,40 @@ void model_clock(struct model *m, int64_t now_ns);
 void model_shut(struct model *m, enum wq_drain_mode mode);
 void model_shutdown(struct model *m);
 
-/* Does every Get answer WQ_ESHUTDOWN when nothing is in line? */
+/* Does every Get answer WQ_ESHUTDOWN when nothing is ready? */
 bool model_over(const struct model *m);
+
+/* Is what waits left over? */
+bool model_leaves(const struct model *m);
+
+/* The key that a Get takes next; some key is ready. What a walk shows of a key; its group or -1. */
+int model_first(const struct model *m);
+const struct model_load *model_shown(const struct model *m, int key);
+int model_group_of(const struct model *m, int key);
+
+/* ---- model_rich.c: the line of a queue with priorities or groups, and values --- */
+
+bool model_ranked(const struct model *m);
+
+/* The key, which has its priority and is in line[], takes its place there, or leaves it. */
+void model_rank_push(struct model *m, int key, enum wq_where where, bool keeps_place,
+                     int64_t since_ns);
+void model_rank_removed(struct model *m, int key);
+void model_rank_started(struct model *m, int key);
+void model_rank_ended(struct model *m, int key);
+int64_t model_new_place(struct model *m, int priority, int64_t since_ns);
+
+/* A queued key is raised: it has been on the new level for some time, by aging, or has not. */
+bool model_aged_place(struct model *m, int key, int priority, int64_t since_ns);
+
+/* The next group that gets a token until then; -1: none. It has it from now on. */
+int model_next_token(const struct model *m, int64_t until_ns, int64_t *at_ns);
+void model_token(struct model *m, int group);
+
+/* A copy with that load finds an add. WQ_OK, or why the merge fails: nothing has changed. */
+int model_merge_value(const struct model *m, struct model_load *into, const char *value,
+                      size_t len);
+void model_drop_value(struct model_load *l);
 
 /* Would a Get that may wait for long have to? */
 bool model_blocks(const struct model *m);

@@ -10,6 +10,11 @@ void model_limit(struct model *m, const struct model_limits *limits)
 
 void model_release(struct model *m)
 {
+	for (int key = 0; m->rich.values && key < MODEL_KEYS; key++) {
+		model_drop_value(&m->keys[key].load);
+		model_drop_value(&m->keys[key].held);
+		model_drop_value(&m->keys[key].reminds);
+	}
 	if (wq_limiter_free(m->limits.limiter) != WQ_OK)
 		abort();
 }
@@ -65,7 +70,8 @@ void model_forget(struct model *m, int key)
 
 /* ---- calls ---------------------------------------------------------------- */
 
-int model_add_limited(struct model *m, int key, enum wq_policy policy)
+int model_add_limited(struct model *m, int key, enum wq_policy policy,
+                      const struct model_load *with)
 {
 	int64_t before, due;
 	int rc;
@@ -75,8 +81,9 @@ int model_add_limited(struct model *m, int key, enum wq_policy policy)
 	before = model_requeues(m, key);
 	due = wq_time_add(m->now_ns, when(m, key));
 	model_expire(m, key);
-	rc = due <= m->now_ns ? model_add(m, key) : model_wait_for(m, key, due, 0, policy, true);
-	if (rc == WQ_EFULL)
+	rc = due <= m->now_ns ? model_add(m, key, with)
+	                      : model_wait_for(m, key, due, 0, policy, true, with);
+	if (rc < 0)
 		unask(m, key, before);
 	else if (rc == WQ_MERGED || rc == WQ_KEPT)
 		give_back(m, key);
@@ -86,7 +93,8 @@ int model_add_limited(struct model *m, int key, enum wq_policy policy)
 /* It waits for ever, or as long as a copy of it does that will not come due either. */
 static int leave_over(struct model *m, int key, uint64_t hold, bool retry)
 {
-	model_wait_for(m, key, WQ_NEVER, 0, WQ_MIN, retry);
+	model_keep(m, key);
+	model_wait_for(m, key, WQ_NEVER, 0, WQ_MIN, retry, NULL);
 	model_done(m, key, hold);
 	return WQ_LEFT;
 }
@@ -112,9 +120,10 @@ static int retry(struct model *m, int key, uint64_t hold, int64_t least_ns)
 		k->last_try = true;
 		due = m->now_ns;
 	}
+	model_keep(m, key);
 	if (due <= m->now_ns)
-		model_enter(m, key, m->now_ns);
-	else if (!dirty && model_wait_for(m, key, due, 0, WQ_MIN, true) == WQ_KEPT)
+		model_enter(m, key, m->now_ns, NULL);
+	else if (!dirty && model_wait_for(m, key, due, 0, WQ_MIN, true, NULL) == WQ_KEPT)
 		give_back(m, key);
 	return model_done(m, key, hold);
 }
@@ -127,10 +136,11 @@ static int again(struct model *m, int key, uint64_t hold, int64_t after_ns)
 
 	if (m->shut && !dirty && !(waits && m->patient))
 		return leave_over(m, key, hold, false);
+	model_keep(m, key);
 	if (!m->shut && after_ns == 0)
-		model_enter(m, key, m->now_ns);
+		model_enter(m, key, m->now_ns, NULL);
 	else if (!m->shut)
-		model_wait_for(m, key, wq_time_add(m->now_ns, after_ns), 0, WQ_MIN, false);
+		model_wait_for(m, key, wq_time_add(m->now_ns, after_ns), 0, WQ_MIN, false, NULL);
 	return model_done(m, key, hold);
 }
 

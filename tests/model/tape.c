@@ -68,7 +68,9 @@ bool tape_same_item(struct tape *t, struct side *s, const wq_item *it, int key)
 	SAME("the byte after the key", ((const char *)it->key)[len], 0);
 	SAME("attempts", it->attempts, 1 + model_requeues(&s->m, key));
 	SAME("added_ns", it->added_ns, s->m.keys[key].added_ns);
-	SAME("priority", it->priority, 0);
+	if (!tape_same_load(t, "item", it->priority, it->value, it->value_len,
+	                    &s->m.keys[key].held))
+		return false;
 	SAME("reserved", it->reserved[0] | it->reserved[1], 0);
 	for (size_t i = 0; i < t->nkept; i++)
 		if (t->kept[i].home == s && t->kept[i].item.token == it->token)
@@ -98,9 +100,12 @@ static void hear(void *ctx, enum wq_metric metric, int64_t delta)
 	s->below = s->below || s->depth < 0;
 }
 
+/* In place of a bound: the queue has priorities, groups or values, and more bytes follow. */
+enum { RICH = 1 };
+
 static bool make(struct tape *t, struct side *s)
 {
-	static const size_t bounds[] = {0, 0, 0, 0, 0, 3, KEYS_SMALL, 700};
+	static const size_t bounds[] = {0, 0, 0, 0, RICH, 3, KEYS_SMALL, 700};
 	unsigned b = tape_byte(t);
 	enum model_order order = (enum model_order)((b & 3) % MODEL_ORDERS);
 	wq_clock clock = wq_manual_clock_clock(t->mc);
@@ -108,8 +113,10 @@ static bool make(struct tape *t, struct side *s)
 	wq_order line = line_order(&s->line, order);
 	/* Bit 7 asks for a limiter other than a plain one. */
 	unsigned limits = b & 0x80 ? tape_byte(t) : 0;
+	size_t bound = bounds[b >> 2 & 7];
 	struct model_limits alone;
-	bool plain = bounds[b >> 2 & 7] > 0;
+	/* What is asked in vain has to be taken back: the queue is full, or values do not merge. */
+	bool plain = bound > 0;
 
 	/* A key that an order without remove has yet to pop is not idle. */
 	if (order == MODEL_LIFO)
@@ -130,18 +137,23 @@ static bool make(struct tape *t, struct side *s)
 	    .order = order == MODEL_FIFO ? NULL : &line,
 	    .seed = 1 + b,
 	    .spin_ns = b & 0x40 ? WQ_SPIN_NEVER : 0,
-	    .max_keys = bounds[b >> 2 & 7],
-	    .limiter = limits_make(limits, plain, &alone),
-	    .max_attempts = alone.max_attempts,
+	    .max_keys = bound == RICH ? 0 : bound,
 	    .within = s->within,
 	    .dead_letter = tape_dead_letter,
 	    .dead_ctx = &s->dying,
 	};
 
+	s->rich = (struct model_rich){0};
+	s->ticks = false;
+	if (bound == RICH)
+		tape_enrich(t, s, &options);
+	options.limiter = limits_make(limits, plain, &alone);
+	options.max_attempts = alone.max_attempts;
 	SAME("new", wq_new(&s->q, &options), WQ_OK);
-	model_init(&s->m, order, options.max_keys);
+	model_init(&s->m, options.order ? order : MODEL_FIFO, options.max_keys);
 	model_limit(&s->m, &alone);
-	s->m.now_ns = t->now_ns;
+	model_enrich(&s->m, &s->rich);
+	s->m.now_ns = s->m.moment_ns = t->now_ns;
 	s->fd = -1;
 	s->quiet = false;
 	return true;
@@ -155,7 +167,9 @@ static bool end(struct tape *t, struct side *s)
 	for (int key = 0; s->m.asked && key < MODEL_KEYS; key++)
 		if (!tape_forget(t, s, key))
 			return false;
-	if (s->m.nkeys == 0 && s->books.bytes > IDLE_MAX && !s->m.limits.keeps)
+	size_t most = IDLE_MAX + (s->rich.group_of ? GROUPS_MAX : 0);
+
+	if (s->m.nkeys == 0 && s->books.bytes > most && !s->m.limits.keeps)
 		return tape_fail(t, "an idle queue holds %zu bytes", s->books.bytes);
 	SAME("free", wq_free(s->q), model_live(&s->m));
 	SAME("memory that was not given back", s->books.bytes, 0);
@@ -223,6 +237,9 @@ static bool same_held(struct tape *t)
 
 		if (memcmp(h->item.key, bytes, len) != 0 || ((const char *)h->item.key)[len] != 0)
 			return tape_fail(t, "the bytes of held key %d have changed", h->key);
+		if (!tape_same_load(t, "held", h->item.priority, h->item.value, h->item.value_len,
+		                    &h->home->m.keys[h->key].held))
+			return false;
 		SAME("lost", wq_lost(h->home->q, &h->item), 0);
 	}
 	return true;
@@ -249,10 +266,11 @@ const char *tape_op_name(unsigned op)
 static bool step(struct tape *t)
 {
 	unsigned b = tape_byte(t), op = b % TAPE_OPS;
+	struct side *s = &t->side[b >> TAPE_QUEUE_SHIFT == TAPE_QUEUE_1];
 
 	t->step++;
 	t->op = ops[op].name;
-	if (!ops[op].run(t, &t->side[b >> TAPE_QUEUE_SHIFT == TAPE_QUEUE_1]))
+	if (!tape_tick(t) || !ops[op].run(t, s))
 		return false;
 	if (t->step % CHECK_EVERY != 0)
 		return true;

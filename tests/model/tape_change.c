@@ -20,10 +20,13 @@ bool tape_add(struct tape *t, struct side *s, int key)
 		abort();
 	/* Of the key's exact size, and gone afterwards: the queue may not keep it. */
 	memcpy(copy, bytes, len);
-	int rc = wq_add(s->q, len > 0 ? copy : NULL, len);
+
+	struct model_load with = tape_some_load(t, s);
+	int rc = tape_brings(&with) ? tape_add_with(s, copy, len, &(wq_add_options){0}, &with)
+	                            : wq_add(s->q, len > 0 ? copy : NULL, len);
 
 	free(copy);
-	SAME("answer", rc, model_add(&s->m, key));
+	SAME("answer", rc, model_add(&s->m, key, &with));
 	return true;
 }
 
@@ -46,7 +49,7 @@ bool op_add_str(struct tape *t, struct side *s)
 	const void *bytes = keys_bytes(key, &len);
 
 	memcpy(text, bytes, len);
-	SAME("answer", wq_add_str(s->q, text), model_add(&s->m, key));
+	SAME("answer", wq_add_str(s->q, text), model_add(&s->m, key, &model_plain));
 	return true;
 }
 
@@ -61,6 +64,21 @@ static bool add_batch(struct tape *t, struct side *s, size_t n, const int *want,
 	SAME("accepted", wq_add_many(s->q, add_keys, n, tell ? outcomes : NULL), accepted);
 	for (size_t i = 0; tell && i < n; i++)
 		SAME("outcome", outcomes[i], want[i]);
+	return true;
+}
+
+/* Where each key has to have a time of its own: now. */
+static bool add_alone(struct tape *t, struct side *s, int key, size_t i)
+{
+	int want, outcome = INT_MIN;
+
+	if (!s->ticks)
+		return true;
+	if (!tape_tick(t))
+		return false;
+	want = model_add(&s->m, key, &model_plain);
+	SAME("accepted", wq_add_many(s->q, &add_keys[i], 1, &outcome), want >= 0);
+	SAME("outcome", outcome, want);
 	return true;
 }
 
@@ -83,19 +101,26 @@ bool op_add_many(struct tape *t, struct side *s)
 			int key = tape_some_key(t);
 
 			add_keys[i].key = keys_bytes(key, &add_keys[i].len);
-			want[i] = model_add(&s->m, key);
+			if (!add_alone(t, s, key, i))
+				return false;
+			if (!s->ticks)
+				want[i] = model_add(&s->m, key, &model_plain);
 		}
+		if (s->ticks)
+			want[i] = 0;
 	}
+	if (s->ticks)
+		return true;
 	return add_batch(t, s, n, want, b % 3 != 0);
 }
 
 /*
  * How many keys at once: mostly some, sometimes very many. Choosing the
- * busiest is a linear search, so its lines are kept short.
+ * busiest is a linear search, as are priorities, so their lines are kept short.
  */
 static size_t burst(const struct side *s, unsigned b)
 {
-	return b < 224 || s->m.order == MODEL_BUSIEST ? b : (b - 223) * 64;
+	return b < 224 || s->m.order == MODEL_BUSIEST || model_ranked(&s->m) ? b : (b - 223) * 64;
 }
 
 bool op_add_burst(struct tape *t, struct side *s)
@@ -108,8 +133,13 @@ bool op_add_burst(struct tape *t, struct side *s)
 		int key = tape_plain_key(first + (unsigned)i * step);
 
 		add_keys[i].key = keys_bytes(key, &add_keys[i].len);
-		want[i] = model_add(&s->m, key);
+		if (!add_alone(t, s, key, i))
+			return false;
+		if (!s->ticks)
+			want[i] = model_add(&s->m, key, &model_plain);
 	}
+	if (s->ticks)
+		return true;
 	return add_batch(t, s, n, want, true);
 }
 
@@ -182,7 +212,7 @@ static bool same_items(struct tape *t, struct side *s, size_t max, enum model_wa
 			tape_note_answer(s, rc);
 			return true;
 		}
-		if (s->m.nqueued == 0)
+		if (s->m.nready == 0)
 			max = i + 1;
 		if (rc <= (int)i)
 			return tape_differ(t, "items", rc, (int64_t)i + 1);
@@ -197,7 +227,7 @@ static bool same_items(struct tape *t, struct side *s, size_t max, enum model_wa
 
 bool op_get_many(struct tape *t, struct side *s)
 {
-	size_t max = 1 + tape_byte(t) % BATCH_MAX;
+	size_t max = 1 + (s->ticks ? 0 : tape_byte(t) % BATCH_MAX);
 	int64_t deadline_ns;
 	enum model_wait wait = tape_some_wait(t, s, &deadline_ns);
 
@@ -208,7 +238,7 @@ bool op_get_many(struct tape *t, struct side *s)
 /* A worker in a hurry: many keys are got and done at once. */
 bool op_work_off(struct tape *t, struct side *s)
 {
-	size_t max = 1 + burst(s, tape_byte(t)), first = t->nheld;
+	size_t max = 1 + (s->ticks ? 0 : burst(s, tape_byte(t))), first = t->nheld;
 
 	memset(items, 0, max * sizeof *items);
 	int rc = wq_get_many_until(s->q, items, max, WQ_NOWAIT);
@@ -364,6 +394,10 @@ bool op_next(struct tape *t, struct side *s)
 bool op_next_many(struct tape *t, struct side *s)
 {
 	struct held h[BATCH_MAX];
+
+	if (s->ticks)
+		return op_next(t, s);
+
 	size_t n = pick_many(t, s, h), max = n + tape_byte(t) % 4;
 	int want = WQ_OK;
 
@@ -395,6 +429,10 @@ bool op_requeue(struct tape *t, struct side *s)
 	if (!tape_pick(t, &h, &s))
 		return true;
 	enum wq_where where = tape_byte(t) & 1 ? WQ_HEAD : WQ_TAIL;
+
+	/* It may go before others of other levels, too: that is not promised. */
+	if (s->m.overtook)
+		where = WQ_TAIL;
 	/* An order of one's own learns of what is due when somebody looks, and this does not look. */
 	if (where == WQ_HEAD && s->m.order != MODEL_FIFO)
 		SAME("len", wq_len(s->q), s->m.nqueued);

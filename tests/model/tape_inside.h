@@ -6,6 +6,7 @@
  *   tape_later.c   the same with a delay; cancel, reschedule
  *   tape_retry.c   the same by a limiter; retry, settle, dead letters
  *   tape_look.c    operations that wait, stop or look
+ *   tape_rich.c    priorities, groups and values: options, what adds bring, what is shown
  */
 #ifndef WQ_TEST_TAPE_INSIDE_H
 #define WQ_TEST_TAPE_INSIDE_H
@@ -21,6 +22,7 @@ enum {
 	BATCH_MAX = 16,
 	CHECK_EVERY = 64,   /* steps between two comparisons of everything */
 	IDLE_MAX = 5 << 18, /* bytes that a queue without keys may keep: spare blocks, ghosts */
+	GROUPS_MAX = 1 << 20, /* and groups without keys */
 };
 
 /* One queue, and what should be the same. */
@@ -39,6 +41,14 @@ struct side {
 		bool ok;
 	} dying;
 	bool within;          /* adds may give a latest time */
+	struct model_rich rich;
+	wq_group_settings group; /* of all groups, but for exceptions */
+	bool exceptions;
+	/*
+	 * Aging or rates: order by time. Time goes on with each step, and calls on many keys are
+	 * about one, so that no two times are equal: then the order is not promised.
+	 */
+	bool ticks;
 	bool named;           /* it has metrics, and tells them */
 	int64_t depth, adds;  /* that it told */
 	bool below;           /* the depth was below 0 */
@@ -89,6 +99,23 @@ bool tape_differ(struct tape *t, const char *what, int64_t got, int64_t want);
 			return tape_differ(t, what, got_, want_);                                  \
 	} while (0)
 
+/* ---- tape_rich.c ---- */
+
+/* The options of a queue that has any of them. */
+void tape_enrich(struct tape *t, struct side *s, wq_options *options);
+
+/* What an add of the tape brings; and the call, exact to the byte. */
+struct model_load tape_some_load(struct tape *t, const struct side *s);
+struct model_load tape_load(const struct side *s, unsigned b);
+int tape_add_with(struct side *s, const void *key, size_t len, wq_add_options *o,
+                  const struct model_load *with);
+bool tape_brings(const struct model_load *with);
+
+bool tape_same_load(struct tape *t, const char *what, int priority, const void *value, size_t len,
+                    const struct model_load *want);
+bool tape_same_group(struct tape *t, const struct side *s, const wq_key *group, int key);
+bool tape_same_riches(struct tape *t, struct side *s, const wq_snapshot *p);
+
 /* The item that a Get filled: is it the key that the model says? */
 bool tape_same_item(struct tape *t, struct side *s, const wq_item *it, int key);
 
@@ -111,8 +138,9 @@ enum model_wait tape_some_wait(struct tape *t, const struct side *s, int64_t *de
 /* Forget a key, in queue and model. */
 bool tape_forget(struct tape *t, struct side *s, int key);
 
-/* Time goes on. */
+/* Time goes on; a little, where equal times are to be avoided. */
 bool tape_advance(struct tape *t, int64_t by_ns);
+bool tape_tick(struct tape *t);
 
 /* Called for a key that died; ctx is a struct dying. */
 void tape_dead_letter(void *ctx, const wq_item *item);

@@ -67,6 +67,10 @@ static bool same_info(struct tape *t, struct side *s, const wq_key_info *info)
 	SAME("walk: state", info->state, state);
 	SAME("walk: age", info->age_ns, age);
 	SAME("walk: due", info->due_ns, model_due(&s->m, key));
+	if (!tape_same_load(t, "walk", info->priority, info->value, info->value_len,
+	                    model_shown(&s->m, key)) ||
+	    !tape_same_group(t, s, &info->group, key))
+		return false;
 	SAME("walk: state by wq_state", wq_state(s->q, info->key, info->len), state);
 	return true;
 }
@@ -90,13 +94,18 @@ static bool same_picture(struct tape *t, struct side *s)
 	SAME("look: queued", p.queued, s->m.nqueued);
 	SAME("look: running", p.running, s->m.nrunning);
 	SAME("look: dirty", p.dirty, s->m.ndirty);
-	SAME("look: waiting", p.waiting, model_over(&s->m) ? 0 : s->m.nwaiting);
-	SAME("look: left", p.left, model_over(&s->m) ? s->m.nwaiting : 0);
+	SAME("look: waiting", p.waiting, model_leaves(&s->m) ? 0 : s->m.nwaiting);
+	SAME("look: left", p.left, model_leaves(&s->m) ? s->m.nwaiting : 0);
 	SAME("look: dead", p.dead, s->m.ndead);
 	SAME("look: dropped", p.dropped, s->m.ndropped);
-	if (s->m.order == MODEL_FIFO && s->m.nqueued > 0)
+	if (s->m.order == MODEL_FIFO && s->m.nready > 0) {
+		int head = model_ranked(&s->m) ? model_first(&s->m) : s->m.line[0];
+
 		SAME("look: the head's age", p.oldest_queued.age_ns,
-		     t->now_ns - s->m.keys[s->m.line[0]].added_ns);
+		     t->now_ns - s->m.keys[head].added_ns);
+	}
+	if (!tape_same_riches(t, s, &p))
+		return false;
 	SAME("look: somebody holds a key", s->named && p.running > 0,
 	     p.longest_running.age_ns >= 0);
 	SAME("told: depth", s->depth, s->named ? p.queued + p.dirty : 0);
@@ -144,6 +153,8 @@ static bool change(struct tape *t, struct side *s, uint32_t random, bool add)
 	wq_item it;
 	int key, want;
 
+	if (!tape_tick(t))
+		return false;
 	if (add)
 		return tape_add(t, s, tape_plain_key(random >> 8));
 	want = model_get(&s->m, MODEL_NOWAIT, &key);
@@ -270,7 +281,7 @@ bool op_fd(struct tape *t, struct side *s)
 
 	int n = poll(&p, 1, 0);
 
-	if (s->m.nqueued > 0 || model_over(&s->m))
+	if (s->m.nready > 0 || model_over(&s->m))
 		SAME("readable", n, 1);
 	else if (!s->m.shut && s->quiet && s->quiet_since == s->m.pushes)
 		SAME("readable", n, 0);
@@ -330,6 +341,11 @@ bool tape_advance(struct tape *t, int64_t by_ns)
 	for (int i = 0; i < 2; i++)
 		model_clock(&t->side[i].m, t->now_ns);
 	return true;
+}
+
+bool tape_tick(struct tape *t)
+{
+	return !(t->side[0].ticks || t->side[1].ticks) || tape_advance(t, 1);
 }
 
 bool op_clock(struct tape *t, struct side *s)

@@ -34,9 +34,12 @@ static bool add_limited(struct tape *t, struct side *s, int key, enum wq_policy 
 
 	if (!step_aside(t, s, key))
 		return false;
-	want = model_add_limited(&s->m, key, policy);
-	rc =
-	    policy == WQ_MIN ? wq_add_limited(s->q, bytes, len) : wq_add_with(s->q, bytes, len, &o);
+
+	struct model_load with = tape_some_load(t, s);
+
+	want = model_add_limited(&s->m, key, policy, &with);
+	rc = policy == WQ_MIN && !tape_brings(&with) ? wq_add_limited(s->q, bytes, len)
+	                                             : tape_add_with(s, bytes, len, &o, &with);
 	SAME("answer", rc, want);
 	return true;
 }

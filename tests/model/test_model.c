@@ -4,7 +4,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-enum { BYTES_PER_OP = 3, OTHER_LIMITER = 0x80, LATEST_TIMES = 3 };
+enum { BYTES_PER_OP = 3, OTHER_LIMITER = 0x80, LATEST_TIMES = 3, BOUND = 0x1c, RICH = 0x10 };
 
 /* Of a tape about limits: what fails, waits and comes again, and little else. */
 static const uint8_t retries[] = {5, 5, 5, 9, 23, 23, 27, 30, 30, 30, 31, 31, 31, 31};
@@ -15,14 +15,15 @@ static const uint8_t waits[] = {0, 5, 9, 13, 23, 25, 25, 25, 25, 25, 27, 28, 31}
 /*
  * Each tape uses its own subset of the operations: tapes that do a little of
  * everything never fill the table, never stay shut, never hold much. Every fourth
- * is about limits, every eighth about latest times.
+ * is about limits, every eighth about latest times. In half of them the first queue has
+ * priorities, groups or values.
  */
 static size_t make_tape(uint64_t seed, long i, size_t nops, uint8_t **out)
 {
 	uint64_t random = seed * 0x2545f4914f6cdd1du + (uint64_t)i;
 	uint64_t r = runner_random(&random);
 	uint32_t allowed = (uint32_t)runner_random(&random);
-	bool two_queues = r & 1, limits = (r & 12) == 0, latest = (r & 28) == 4;
+	bool two_queues = r & 1, limits = (r & 12) == 0, latest = (r & 28) == 4, rich = r & 32;
 	size_t n = 2 + BYTES_PER_OP * (1 + (size_t)(r >> 8) % nops);
 	uint8_t *bytes = malloc(n);
 
@@ -51,6 +52,8 @@ static size_t make_tape(uint64_t seed, long i, size_t nops, uint8_t **out)
 		bytes[0] |= OTHER_LIMITER;
 	if (latest)
 		bytes[0] |= LATEST_TIMES;
+	if (rich)
+		bytes[0] = (uint8_t)((bytes[0] & ~BOUND) | RICH);
 	*out = bytes;
 	return n;
 }

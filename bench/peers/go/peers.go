@@ -10,6 +10,7 @@ import (
 type queue = workqueue.TypedInterface[string]
 type delaying = workqueue.TypedDelayingInterface[string]
 type limiting = workqueue.TypedRateLimitingInterface[string]
+type ranking = priorityqueue.PriorityQueue[string]
 
 // What a peer has; what is nil it has not, and the rows that need it are left out.
 type peer struct {
@@ -19,6 +20,7 @@ type peer struct {
 	delayed      func() delaying
 	clocked      func(c clock.WithTicker) delaying // on a clock that the caller moves
 	limited      func() limiting
+	ranked       func() ranking // with priorities
 	wheel        bool
 
 	// Adds are only written down, and another goroutine carries them out; Len() waits
@@ -57,6 +59,7 @@ var peers = []*peer{
 		plain:   func() queue { return priorityqueue.New[string]("") },
 		named:   func() queue { return priorityqueue.New[string]("bench") },
 		delayed: func() delaying { return priorityqueue.New[string]("") },
+		ranked:  func() ranking { return priorityqueue.New[string]("") },
 		defers:  true,
 		cuts:    true,
 	},
@@ -80,6 +83,7 @@ func canPlain(p *peer) bool   { return p.plain != nil }
 func canNamed(p *peer) bool   { return p.named != nil }
 func canDelay(p *peer) bool   { return p.delayed != nil }
 func canLimited(p *peer) bool { return p.limited != nil }
+func canRank(p *peer) bool    { return p.ranked != nil }
 func canWheel(p *peer) bool   { return p.wheel }
 
 func settle(p *peer, q queue) {

@@ -27,6 +27,8 @@ func flowGroup(name, unit string, producers, consumers int, make func(f *flow)) 
 
 func plainFlow(f *flow) { f.produce, f.consume = f.addAll, f.getAll }
 
+func rankedFlow(f *flow) { f.produce, f.consume = f.addRanked, f.getAll }
+
 func shortFlow(f *flow) {
 	f.nkeys = size.shortKeys
 	f.produce, f.consume = f.addShort, f.getShort
@@ -46,6 +48,7 @@ func workFlow(f *flow) {
 var threadGroups = []group{
 	flowGroup("pc_1_1", "keys/s", 1, 1, plainFlow),
 	flowGroup("pc_4_4", "keys/s", 4, 4, plainFlow),
+	{[]row{{"pc_priority_1_1", "keys/s"}}, canRank, flowGroup("", "", 1, 1, rankedFlow).run},
 	flowGroup("short_1_1", "keys/s", 1, 1, shortFlow),
 	flowGroup("short_2_2", "keys/s", 2, 2, shortFlow),
 	flowGroup("short_4_4", "keys/s", 4, 4, shortFlow),
@@ -91,6 +94,16 @@ func (f *flow) addAll(side int) int {
 	from, to := f.part(side)
 	for i := from; i < to; i++ {
 		f.q.Add(k.at(i))
+	}
+	return to - from
+}
+
+func (f *flow) addRanked(side int) int {
+	k := pool()
+	q := f.q.(ranking)
+	from, to := f.part(side)
+	for i := from; i < to; i++ {
+		q.AddWithOpts(levels[i%3], k.at(i))
 	}
 	return to - from
 }
