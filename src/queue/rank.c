@@ -535,7 +535,7 @@ static uint32_t start_one(struct wq__memory *m, uint32_t group, struct wq__line 
 		g->in_line = false;
 		leave_line(r, &r->levels, others, group);
 		if (r->of.aging_ns > 0)
-			g->turned_ns = wq__now(m);
+			g->turned_ns = time_as_place(wq__now(m));
 		return id;
 	}
 	m->nblocked--;
