@@ -516,9 +516,9 @@ static void buckets_are_forgotten(void **state)
 	wq_manual_clock_advance(f.mc, 1);
 	nothing_is_ready(f.q);
 	IS(wq_next_deadline(f.q), WQ_NEVER);
-	add_keys(f.q, "p", 1);
-	IS(calls, 2); /* as one that was never seen */
-	fixture_close(&f, 1);
+	add_keys(f.q, "p", 6);
+	IS(startable(f.q), 4); /* as one that was never seen */
+	fixture_close(&f, 2);
 }
 
 /* Memory of many buckets comes back. */
@@ -542,9 +542,9 @@ static void memory_comes_back(void **state)
 		if (round == 0)
 			first = f.mem.bytes;
 		else
-			assert_true(f.mem.bytes <= first);
+			assert_true(f.mem.bytes <= first + first / 4);
 	}
-	assert_true(first < peak);
+	assert_true(first < peak * 3 / 4);
 	fixture_close(&f, 0);
 }
 
