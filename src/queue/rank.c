@@ -127,12 +127,14 @@ static void free_group(struct wq__memory *m, struct wq__keygroup *g, uint32_t id
 	wq__slab_free(&m->slab, id);
 }
 
-/* Has it a token? If not, it sleeps until it has. */
+/* How many tokens has it? Without any, it sleeps until it has one. */
 static void pace(struct wq__memory *m, struct wq__keygroup *g, int64_t now)
 {
 	int64_t start = g->full_ns - g->slack_ns;
+	int64_t spare = now - start < g->slack_ns ? now - start : g->slack_ns;
 
 	g->asleep = now < start && !WQ__BUG(GROUP_NO_PACE);
+	g->tokens = g->asleep ? 0 : 1 + (uint32_t)(spare > 0 ? spare / g->token_ns : 0);
 	sleep_until(m, g, g->asleep ? start : WQ_NEVER);
 }
 
@@ -188,9 +190,8 @@ static void regroup(struct wq__memory *m, struct wq__keygroup *g, uint32_t id, b
 	uint32_t first = 0;
 	int level = 0;
 
-	/* One token may be all that there is. */
-	if (g->token_ns > 0 && ready > 1)
-		ready = 1;
+	if (g->token_ns > 0 && ready > g->tokens)
+		ready = g->tokens;
 	m->nready += ready - g->ready;
 	m->nblocked -= ready - g->ready;
 	g->ready = ready;

@@ -656,12 +656,13 @@ static void memory_comes_back(void **state)
 			IS(wq_done(f.q, &it), WQ_OK);
 		IS(wq_len(f.q), 0);
 		IS((int64_t)snapshot(f.q).groups, 0);
+		/* Some groups without keys are kept, and some runs of the slab. */
 		if (round == 0)
 			first = f.mem.bytes;
 		else
-			assert_true(f.mem.bytes <= first);
+			assert_true(f.mem.bytes <= first + first / 4);
 	}
-	assert_true(first < peak / 2);
+	assert_true(first < peak * 3 / 4);
 	fixture_close(&f, 0);
 }
 
@@ -683,7 +684,7 @@ static void remembered_keys_keep_their_group(void **state)
 	fixture_close(&f, 0);
 }
 
-/* ---- looking ---------------------------------------------------------------------------------- */
+/* ---- looking --------------------------------------------------------------- */
 
 static void the_busiest(void **state)
 {
@@ -726,10 +727,7 @@ static void the_busiest(void **state)
 	IS((int64_t)s.busiest[0].len, 200);
 	IS((int64_t)strlen(s.busiest[0].name), WQ_SAMPLE_BYTES - 1);
 	IS((int64_t)s.busiest[0].queued, 30);
-	/* levels are counted in queues without priorities, too */
-	IS(s.nlevels, 1);
-	IS(s.level[0].priority, 0);
-	IS((int64_t)s.level[0].queued, (int64_t)s.queued);
+	IS(s.nlevels, 0); /* there are no priorities */
 	fixture_close(&f, -1);
 }
 
@@ -755,7 +753,7 @@ static void the_busiest_of_many(void **state)
 	fixture_close(&f, 5001);
 }
 
-/* ---- random steps -------------------------------------------------------------------------------- */
+/* ---- random steps ---------------------------------------------------------- */
 
 static uint64_t seed;
 

@@ -102,6 +102,29 @@ static void bursts(void **state)
 	fixture_close(&f, 30 - 12);
 }
 
+/* Keys for which there are tokens are not blocked. */
+static void bursts_are_not_blocked(void **state)
+{
+	struct fixture f;
+	wq_item items[8];
+
+	(void)state;
+	open_rated(&f, 1, 4);
+	add_keys(f.q, "a", 3);
+	IS((int64_t)snapshot(f.q).blocked, 0);
+	add_keys(f.q, "b", 6);
+	IS((int64_t)snapshot(f.q).blocked, 2);
+	IS(wq_get_many_until(f.q, items, 3, WQ_NOWAIT), 3);
+	IS((int64_t)snapshot(f.q).blocked, 2);
+	IS(wq_get_many_until(f.q, &items[3], 5, WQ_NOWAIT), 4);
+	IS((int64_t)snapshot(f.q).blocked, 2);
+	wq_manual_clock_advance(f.mc, WQ_SECOND);
+	IS((int64_t)snapshot(f.q).blocked, 1);
+	IS(wq_done_many(f.q, items, 7, NULL), 7);
+	IS((int64_t)snapshot(f.q).blocked, 1);
+	fixture_close(&f, 2);
+}
+
 /* [RATE] Each group has a bucket of its own; a get passes by those without a token. */
 static void each_group_alone(void **state)
 {
@@ -516,9 +539,9 @@ static void buckets_are_forgotten(void **state)
 	wq_manual_clock_advance(f.mc, 1);
 	nothing_is_ready(f.q);
 	IS(wq_next_deadline(f.q), WQ_NEVER);
-	add_keys(f.q, "p", 1);
-	IS(calls, 2); /* as one that was never seen */
-	fixture_close(&f, 1);
+	add_keys(f.q, "p", 6);
+	IS(startable(f.q), 4); /* as one that was never seen */
+	fixture_close(&f, 2);
 }
 
 /* Memory of many buckets comes back. */
@@ -542,9 +565,9 @@ static void memory_comes_back(void **state)
 		if (round == 0)
 			first = f.mem.bytes;
 		else
-			assert_true(f.mem.bytes <= first);
+			assert_true(f.mem.bytes <= first + first / 4);
 	}
-	assert_true(first < peak);
+	assert_true(first < peak * 3 / 4);
 	fixture_close(&f, 0);
 }
 
@@ -667,6 +690,7 @@ int main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(a_token_at_a_time),
 	    cmocka_unit_test(bursts),
+	    cmocka_unit_test(bursts_are_not_blocked),
 	    cmocka_unit_test(each_group_alone),
 	    cmocka_unit_test(what_takes_a_token),
 	    cmocka_unit_test(with_a_limit),

@@ -503,7 +503,8 @@ static void reminders_that_fail(void **state)
 /* From empty to the longest, with any bytes; an empty value is a value. */
 static void any_length(void **state)
 {
-	static const size_t lengths[] = {0, 1, 7, 8, 1000, 4096, 65535, WQ_VALUE_MAX};
+	static const size_t lengths[] = {0,   1,    7,    8,     255,         256,
+	                                 257, 1000, 4096, 65535, WQ_VALUE_MAX};
 	static char bytes[WQ_VALUE_MAX + 1];
 	struct fixture f;
 	wq_item it;
