@@ -79,6 +79,15 @@
 	X(GROUP_STAYS_FULL, "a hold that ends does not give its group a place")                    \
 	X(GROUP_NO_TURNS, "a group keeps its turn as long as it has keys")                         \
 	X(GROUP_NO_PACE, "a group starts keys without tokens")                                     \
+	X(GROUP_TOO_MANY, "a group may have one hold more than its limit")                         \
+	X(GROUP_FREED_NO_WAKE, "a done that gives a group a place wakes nobody")                   \
+	X(GROUP_LEADER_SLEEPS, "a group with a token soon does not wake the leader")               \
+	X(GROUP_TOKEN_LOST, "a group that has a token again stays asleep")                         \
+	X(GROUP_SHUT_LEFT, "a get leaves a shut queue though keys are blocked")                    \
+	X(GROUP_LAST_NO_WAKE, "gets of a shut queue sleep on when its last blocked key has left")  \
+	X(RAISE_DROPS, "a raise takes a key out of the line and does not put it back")             \
+	X(MERGE_DROPS, "two values that merge are both lost")                                      \
+	X(DIRTY_LOSES_VALUE, "a done forgets the value that was added meanwhile")                  \
 	X(RAISE_LOST, "a queued key is not raised")                                                \
 	X(RETRY_LOSES_RANK, "a retry forgets the priority of its hold")                            \
 	X(RETRY_LOSES_VALUE, "a retry forgets the value of its hold")                              \

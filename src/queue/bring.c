@@ -111,6 +111,8 @@ void wq__bring_apply(struct wq__memory *m, struct wq__entry *e, uint32_t id)
 
 	if (m->flags & WQ__VALUED && b->merged)
 		take_value(m, b, wq__carried_by(m, e));
+	if (WQ__BUG(MERGE_DROPS) && b->had)
+		wq__drop_copy(m, e);
 	if (!m->rank)
 		return;
 
@@ -245,6 +247,8 @@ void wq__drop_held(struct wq__memory *m, struct wq__entry *e)
 		wq__rank_place(m, e);
 	if (m->flags & WQ__VALUED)
 		wq__value_free(m, &wq__carried_by(m, e)->held);
+	if (WQ__BUG(DIRTY_LOSES_VALUE))
+		wq__drop_copy(m, e);
 }
 
 void wq__drop_copy(struct wq__memory *m, struct wq__entry *e)

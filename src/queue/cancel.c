@@ -48,12 +48,10 @@ static void unlink_line(struct wq__memory *m, const struct wq__entry *e, uint32_
 
 static void cancel_queued(struct wq__memory *m, struct wq__entry *e, uint64_t slot)
 {
-	if (m->flags & WQ__RANKED) {
+	if (m->flags & WQ__RANKED)
 		wq__rank_remove(m, e, (uint32_t)slot);
-		wq__tell_if_none(m);
-	} else {
+	else
 		m->nready--;
-	}
 	if (m->flags & WQ__RICH)
 		wq__drop_copy(m, e);
 	if (m->flags & WQ__METERED)

@@ -723,7 +723,7 @@ int wq__light_get(void *state, wq_item *item, int64_t deadline_ns)
 /* A group may have a place for its next key. */
 static wq__forced void leave_light(struct wq__memory *m)
 {
-	struct wq__waiter *w = wq__pick(m);
+	struct wq__waiter *w = WQ__BUG(GROUP_FREED_NO_WAKE) ? NULL : wq__pick(m);
 
 	wq__lock_release(&m->lock);
 	wq__wake(w);
@@ -790,6 +790,8 @@ static int requeue_locked(struct wq__memory *m, const wq_item *item, enum wq_whe
 		m->ndirty--;
 	if (e->bits & WQ_STATE_WAITING)
 		wq__unwait(m, e);
+	if (m->flags & WQ__RANKED)
+		wq__rank_give_back(m, e);
 	wq__hold_over(m, item);
 	e->added_ns = since_ns;
 	wq__ready_push(m, e, (uint32_t)item->slot, where);

@@ -346,7 +346,6 @@ void wq__breathe(struct wq__memory *m);
 enum wq__ending { WQ__ENDED, WQ__GIVEN_BACK, WQ__TAKEN_BACK };
 void wq__watch_hold_end(struct wq__memory *m, uint32_t id, enum wq__ending how, bool gone);
 int wq__watch_hold(struct wq__memory *m, uint32_t id, int64_t deadline_ns);
-void wq__tell_if_none(struct wq__memory *m);
 int wq__mem_wait_idle(void *state, int64_t deadline_ns);
 int wq__mem_wait_key(void *state, const void *key, size_t len, int64_t deadline_ns);
 int wq__mem_shutdown(void *state);
@@ -354,6 +353,7 @@ int wq__mem_shutting_down(void *state);
 int wq__mem_drain(void *state, int64_t deadline_ns, const wq_drain_options *options,
                   wq_report *report);
 int wq__mem_clock_changed(void *state);
+void wq__line_shrinks(struct wq__memory *m);
 
 /* inspect.c */
 int64_t wq__mem_len(void *state);

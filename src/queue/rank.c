@@ -183,9 +183,8 @@ static bool in_place(struct wq__memory *m, const struct wq__keygroup *g, uint32_
 static void regroup(struct wq__memory *m, struct wq__keygroup *g, uint32_t id, bool turn_over)
 {
 	struct wq__rank *r = m->rank;
-	uint32_t places = g->limit == 0            ? UINT32_MAX
-	                  : g->limit <= g->running ? 0
-	                                           : g->limit - g->running;
+	uint32_t limit = g->limit == 0 ? UINT32_MAX : g->limit + WQ__BUG(GROUP_TOO_MANY);
+	uint32_t places = limit > g->running ? limit - g->running : 0;
 	uint32_t ready = g->asleep ? 0 : g->queued < places ? g->queued : places;
 	uint32_t first = 0;
 	int level = 0;
@@ -459,6 +458,8 @@ void wq__rank_remove(struct wq__memory *m, struct wq__entry *e, uint32_t id)
 	g->queued--;
 	m->nblocked--;
 	regroup(m, g, s->group, false);
+	if (wq__unlikely(m->flags & WQ__SHUT))
+		wq__line_shrinks(m);
 }
 
 /*
@@ -483,6 +484,8 @@ static bool aged_place(struct wq__memory *m, struct wq__entry *e, int priority)
 void wq__rank_raise(struct wq__memory *m, struct wq__entry *e, uint32_t id, int priority)
 {
 	wq__rank_remove(m, e, id);
+	if (WQ__BUG(RAISE_DROPS))
+		return;
 	m->rank->keep = aged_place(m, e, priority);
 	wq__standing_of(m, e)->priority = (int16_t)priority;
 	wq__rank_push(m, e, id, WQ_TAIL);
@@ -560,8 +563,8 @@ uint32_t wq__rank_pop(struct wq__memory *m)
 
 	if (r->grouped) {
 		id = start_one(m, id, line);
-		if (wq__unlikely(m->flags & WQ__GATED))
-			wq__tell_if_none(m);
+		if (wq__unlikely(m->flags & WQ__SHUT))
+			wq__line_shrinks(m);
 		return id;
 	}
 	m->nready--;
@@ -592,6 +595,17 @@ void wq__rank_hold(struct wq__memory *m, struct wq__entry *e, int by)
 		wq__fd_signal(m);
 }
 
+void wq__rank_give_back(struct wq__memory *m, struct wq__entry *e)
+{
+	uint32_t group = wq__standing_of(m, e)->group;
+	struct wq__keygroup *g = group ? group_at(m, group) : NULL;
+
+	if (!g || g->token_ns == 0)
+		return;
+	g->full_ns -= g->token_ns;
+	pace(m, g, wq__now(m));
+}
+
 void wq__rank_wake(struct wq__memory *m, int64_t before)
 {
 	struct wq__rank *r = m->rank;
@@ -615,7 +629,8 @@ void wq__rank_wake(struct wq__memory *m, int64_t before)
 			continue;
 		}
 		pace(m, g, now);
-		regroup(m, g, id, false);
+		if (!WQ__BUG(GROUP_TOKEN_LOST))
+			regroup(m, g, id, false);
 	}
 	if (m->nready > 0 && m->flags & WQ__FD)
 		wq__fd_signal(m);

@@ -137,6 +137,9 @@ void wq__rank_place(struct wq__memory *m, struct wq__entry *e);
 /* A queued key has a higher priority from now on. */
 void wq__rank_raise(struct wq__memory *m, struct wq__entry *e, uint32_t id, int priority);
 
+/* The hold of the key was no start, as it is requeued: its token goes back. */
+void wq__rank_give_back(struct wq__memory *m, struct wq__entry *e);
+
 /* A hold of the key begins again (a key that is dead), or ends. */
 void wq__rank_hold(struct wq__memory *m, struct wq__entry *e, int by);
 

@@ -51,7 +51,7 @@ int wq__rich_add(struct wq__memory *m, uint32_t hash, const void *key, size_t le
 	else if (rc == WQ_QUEUED && !WQ__BUG(ADD_NO_WAKE))
 		w = wq__pick(m);
 	/* Its group may have slept for its bucket to be full, and wakes for a token now. */
-	if (!w && m->flags & WQ__PACED)
+	if (!w && m->flags & WQ__PACED && !WQ__BUG(GROUP_LEADER_SLEEPS))
 		w = wq__rouse_leader(m);
 	wq__whole_unlock(m);
 	wq__wake(w);
@@ -86,10 +86,20 @@ static int rich_add(void *state, const void *key, size_t len)
 	return rich_add_with(state, key, len, &plain);
 }
 
+/* Also between two holds of the lock the queue is not to be freed. */
+static void count_inside(struct wq__memory *m, int by)
+{
+	wq__whole_lock(m);
+	m->inside += (uint32_t)by;
+	wq__whole_unlock(m);
+}
+
 static int rich_add_many(void *state, const wq_key *keys, size_t n, int *outcomes)
 {
 	int accepted = 0;
 
+	if (n > 1)
+		count_inside(state, 1);
 	for (size_t i = 0; i < n; i++) {
 		const wq_key *k = &keys[i];
 		int rc = !k->key && k->len > 0 ? WQ_EINVAL
@@ -100,6 +110,8 @@ static int rich_add_many(void *state, const wq_key *keys, size_t n, int *outcome
 		if (outcomes)
 			outcomes[i] = rc;
 	}
+	if (n > 1)
+		count_inside(state, -1);
 	return accepted;
 }
 
@@ -110,7 +122,7 @@ static void leave(struct wq__memory *m)
 	struct wq__waiter *w = NULL;
 
 	wq__pick_many(m, &wakes);
-	if (m->flags & WQ__PACED)
+	if (m->flags & WQ__PACED && !WQ__BUG(GROUP_LEADER_SLEEPS))
 		w = wq__rouse_leader(m);
 	wq__let_time_go(m);
 	wq__whole_unlock(m);

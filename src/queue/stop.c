@@ -184,10 +184,13 @@ static void tell_all(struct wq__memory *m)
 		wq__fd_signal(m);
 }
 
-/* A key has left the line. If none is queued, Gets that waited for blocked keys are over. */
-void wq__tell_if_none(struct wq__memory *m)
+/*
+ * A key has left the line of a shut queue with groups. If it was the last, Gets that waited for it,
+ * blocked as it was, have nothing to wait for.
+ */
+void wq__line_shrinks(struct wq__memory *m)
 {
-	if (m->flags & WQ__GATED && wq__queued(m) == 0)
+	if (wq__queued(m) == 0 && !(m->flags & WQ__PATIENT) && !WQ__BUG(GROUP_LAST_NO_WAKE))
 		tell_all(m);
 }
 

@@ -242,10 +242,8 @@ static bool is_over(struct wq__memory *m, const wq_gate *gate)
 	if (m->flags & WQ__PATIENT)
 		return wq__drained(m);
 	/* Blocked keys are queued: somebody has to take them. */
-	if (m->nblocked > 0) {
-		m->flags |= WQ__GATED;
+	if (m->nblocked > 0 && !WQ__BUG(GROUP_SHUT_LEFT))
 		return false;
-	}
 	if (!gate || wq__idle(m) || WQ__BUG(GATE_HOLD_LOST))
 		return true;
 	m->flags |= WQ__GATED;

@@ -50,7 +50,7 @@ static int startable(wq_queue *q)
 
 /* ---- tokens ------------------------------------------------------------------ */
 
-/* [RATE] A token every 1 / rate seconds, not a nanosecond sooner. */
+/* [TOKENS] A token every 1 / rate seconds, not a nanosecond sooner. */
 static void a_token_at_a_time(void **state)
 {
 	static const struct {
@@ -78,7 +78,7 @@ static void a_token_at_a_time(void **state)
 	}
 }
 
-/* [RATE] After a pause as many as the burst at once. */
+/* [TOKENS] After a pause as many as the burst at once. */
 static void bursts(void **state)
 {
 	struct fixture f;
@@ -125,7 +125,7 @@ static void bursts_are_not_blocked(void **state)
 	fixture_close(&f, 2);
 }
 
-/* [RATE] Each group has a bucket of its own; a get passes by those without a token. */
+/* [TOKENS] Each group has a bucket of its own; a get passes by those without a token. */
 static void each_group_alone(void **state)
 {
 	struct fixture f;
@@ -174,7 +174,7 @@ static void what_takes_a_token(void **state)
 	fixture_close(&f, 0);
 }
 
-/* [LIMIT] [RATE] Both count. */
+/* [LIMIT] [TOKENS] Both count. */
 static void with_a_limit(void **state)
 {
 	struct fixture f;
@@ -240,7 +240,7 @@ static void slow_and_fast(void *ctx, const wq_key *group, wq_group_settings *s)
 		s->burst = 1;
 }
 
-/* [RATE] Exceptions by group_setup. */
+/* [TOKENS] Exceptions by group_setup. */
 static void rates_by_name(void **state)
 {
 	struct fixture f;
@@ -307,7 +307,7 @@ static void large_bursts(void **state)
 
 /* ---- time --------------------------------------------------------------------------- */
 
-/* [RATE] A get that waits wakes up when a token comes; wq_next_deadline() says when. */
+/* [TOKENS] A get that waits wakes up when a token comes; wq_next_deadline() says when. */
 static void a_token_wakes(void **state)
 {
 	struct fixture f;
@@ -379,7 +379,7 @@ static void due_times_and_tokens(void **state)
 
 /* ---- on the real clock --------------------------------------------------------------- */
 
-/* [RATE] The kernel's clock wakes a get, and the descriptor becomes readable. */
+/* [TOKENS] The kernel's clock wakes a get, and the descriptor becomes readable. */
 static void on_the_real_clock(void **state)
 {
 	wq_options o = rated(200, 0);

@@ -10,7 +10,8 @@ const struct scenario *scenario_at(int i)
 	                                               scenarios_stop,  scenarios_look,
 	                                               scenarios_delay, scenarios_timer,
 	                                               scenarios_later, scenarios_pool,
-	                                               scenarios_due,   scenarios_report};
+	                                               scenarios_due,   scenarios_report,
+	                                               scenarios_rich};
 
 	for (size_t l = 0; l < sizeof lists / sizeof *lists; l++) {
 		for (const struct scenario *s = lists[l]; s->name; s++) {

@@ -1,6 +1,8 @@
 /* The calls of the library that keep a history, see world.h. */
 #include "history.h"
 
+#include <string.h>
+
 #include "queue/queue.h"
 
 static void call_begin(const char *what, int key)
@@ -37,7 +39,19 @@ static void hold_begins(const wq_item *it, uint32_t section)
 	w.held[key] = true;
 	w.nheld++;
 	w.holds[key]++;
-	note(GOT, section, key, WQ_OK, it->token);
+	if (w.limit > 0 && ++w.nheld_of[group_of_key(key)] > (int)w.limit)
+		sim_fail("%d keys of the group of key %d are held", w.nheld_of[group_of_key(key)],
+		         key);
+
+	struct note *n = note(GOT, section, key, WQ_OK, it->token);
+
+	n->priority = it->priority;
+	n->from_ns = sim_call_last_ns();
+	n->to_ns = sim_now();
+	if (it->value_len >= TEXT_MAX)
+		sim_fail("a value of %zu bytes", it->value_len);
+	if (it->value)
+		memcpy(n->text, it->value, it->value_len + 1);
 	sim_trace("holds key %d", key);
 }
 
@@ -47,6 +61,7 @@ static void hold_ends(int key)
 		sim_fail("the test ends a hold that it does not have");
 	w.held[key] = false;
 	w.nheld--;
+	w.nheld_of[group_of_key(key)] -= w.limit > 0;
 	w.handled++;
 }
 
@@ -77,6 +92,25 @@ int do_add(int key)
 	int rc = wq_add(w.q, bytes, len);
 
 	note(ADD, sim_call_last(), key, rc, 0);
+	call_end("add", rc);
+	return rc;
+}
+
+int do_add_rich(int key, int priority, const char *text)
+{
+	size_t len, text_len = strlen(text);
+	const char *bytes = key_bytes(key, &len);
+	wq_add_options o = {.priority = priority,
+	                    .value = text_len > 0 ? text : NULL,
+	                    .value_len = text_len};
+
+	call_begin("add", key);
+
+	int rc = wq_add_with(w.q, bytes, len, &o);
+	struct note *n = note(ADD, sim_call_last(), key, rc, 0);
+
+	n->priority = priority;
+	memcpy(n->text, text, text_len + 1);
 	call_end("add", rc);
 	return rc;
 }

@@ -37,6 +37,9 @@ struct note {
 	uint64_t value; /* a token, a length, the place of a requeue */
 	enum wq_where where;
 	wq_report report;
+	int priority;           /* ADD, GOT */
+	char text[TEXT_MAX];    /* the value */
+	int64_t from_ns, to_ns; /* GOT: in between */
 };
 
 void history_reset(void);

@@ -28,6 +28,7 @@ enum {
 	HOLDS = 3,
 	QUICK_STOPS = 2,
 	QUICK_SHARE = 4,
+	GROUPS_SHARE = 3,
 	LANES_SHARE = 14,
 	LANES_TWICE = 16,
 	MAX_FAILURES = 20,
@@ -46,7 +47,10 @@ enum has {
 	POOL = 16,
 	NAMED = 32,
 	QUICK = 64,
-	MOVED = 128
+	MOVED = 128,
+	GROUPS = 256, /* the held keys fill a group; those in line are blocked */
+	RATE = 512,   /* and have used its tokens */
+	LAST_LINE = 1024 /* one key is in line */
 };
 
 /* How a run begins. `early` is a call that waits already. */
@@ -64,7 +68,15 @@ static const struct state {
     {"patient", WAITING | HELD | QUICK, "drain-wait"},
     {"pool", WAITING | HELD | LINE | POOL | QUICK, NULL},
     {"named", WAITING | HELD | LINE | NAMED | QUICK, NULL},
+    {"groups", WAITING | HELD | LINE | GROUPS, NULL},
+    {"groups-get", HELD | LINE | GROUPS | QUICK, "get"},
+    {"groups-last", HELD | LAST_LINE | GROUPS | QUICK, "get"},
+    {"groups-drain", HELD | LINE | GROUPS | QUICK, "drain-leave"},
+    {"groups-pool", HELD | LINE | POOL | GROUPS | QUICK, NULL},
+    {"rates", WAITING | HELD | LINE | GROUPS | RATE | QUICK, NULL},
+    {"rates-get", HELD | LINE | GROUPS | RATE | QUICK, "get"},
     {"free", WAITING | LINE | QUICK, NULL},
+    {"groups-free", WAITING | LINE | GROUPS | QUICK, NULL},
 };
 enum { NSTATES = sizeof states / sizeof *states };
 
@@ -93,6 +105,18 @@ int pairs_key_of(const wq_item *it)
 			return k;
 	}
 	sim_fail("a key from nowhere, %zu bytes long", it->len);
+}
+
+/* Two groups: "w" has the keys that wait and the second new one, "e" all others. */
+static int group_of(void *ctx, const void *key, size_t len, wq_key *name)
+{
+	const char *at = memchr(key, 'w', len);
+
+	(void)ctx;
+	if (!at || strncmp(key, "new1", len) == 0)
+		at = memchr(key, 'e', len);
+	*name = (wq_key){at, 1};
+	return WQ_OK;
 }
 
 /* ---- tasks ---------------------------------------------------------------------- */
@@ -199,6 +223,15 @@ static void end_holds(void)
 	}
 }
 
+/* Are keys in line that only wait for their group to have a token? */
+static bool paced(void)
+{
+	wq_snapshot s;
+
+	SIM_CHECK(wq_snapshot_take(run.q, &s) == WQ_OK);
+	return s.blocked > 0 && s.running == 0;
+}
+
 /* Takes what is ready; with a drain that waits, also what comes due. */
 static void work_off(bool patient)
 {
@@ -214,7 +247,7 @@ static void work_off(bool patient)
 
 		int64_t next = wq_next_deadline(run.q);
 
-		if (!patient || next == WQ_NEVER)
+		if (!(patient || paced()) || next == WQ_NEVER)
 			return;
 		if (next > sim_now())
 			sim_advance(next - sim_now());
@@ -333,6 +366,8 @@ static void fill(unsigned has)
 		                        sim_now() + 40000) == WQ_MOVED);
 	for (int k = LINE1; has & LINE && k <= LINE3; k++)
 		give(k, 0);
+	if (has & LAST_LINE)
+		give(LINE1, 0);
 	if (has & DUE)
 		sim_advance(50000);
 }
@@ -354,6 +389,15 @@ static void setup(void)
 	                .spin_ns = sim_lanes ? 5000 : WQ_SPIN_NEVER};
 
 	memset(&run, 0, sizeof run);
+	if (has & GROUPS) {
+		o.group = group_of;
+		o.group_limit = 3;
+		o.priorities = o.values = 1;
+	}
+	if (has & RATE) {
+		o.group_rate = 1e5;
+		o.group_burst = 3;
+	}
 	if (has & NAMED) {
 		SIM_CHECK(wq_registry_new(&run.registry) == WQ_OK);
 		o.registry = run.registry;
@@ -443,6 +487,10 @@ static void run_group(void)
 		return;
 	if (quick && (sim_lanes || !stops()) &&
 	    sum.groups / opt.parts % (sim_lanes ? LANES_SHARE : QUICK_SHARE) != 0)
+		return;
+	/* They have no lanes, and there are many of them. */
+	if (group.state->has & GROUPS && !opt.calls &&
+	    (sim_lanes || (quick && sum.groups / opt.parts % GROUPS_SHARE != 0)))
 		return;
 	for (int hold = 1; hold <= HOLDS; hold++) {
 		if (opt.hold && hold != opt.hold)
@@ -666,7 +714,7 @@ int main(int argc, char **argv)
 
 			if (opt.state && opt.state != &states[i])
 				continue;
-			if (strcmp(states[i].name, "free") == 0)
+			if (!(states[i].has & HELD) && strstr(states[i].name, "free"))
 				run_frees(&states[i]);
 			else
 				run_pairs(&states[i]);

@@ -164,6 +164,43 @@ static bool is_finished(const struct wq__entry *e)
 	return (e->bits & WQ__FINISHED) == WQ__FINISHED;
 }
 
+/* A group has no more holds than its limit, and knows how many it has. */
+static void look_at_groups(const struct wq__memory *m)
+{
+	wq__iter groups = wq__table_iter(&m->rank->groups, 0);
+	uint64_t group, slot;
+
+	while ((group = wq__iter_next(&groups)) != 0) {
+		const struct wq__keygroup *g = wq__slab_at(&m->slab, (uint32_t)group);
+		wq__iter it = wq__table_iter(&m->table, 0);
+		uint32_t queued = 0, running = 0;
+
+		while ((slot = wq__iter_next(&it)) != 0) {
+			struct wq__entry *e = wq__entry_at(m, (uint32_t)slot);
+
+			if (wq__standing_of(m, e)->group != (uint32_t)group)
+				continue;
+			queued += (e->bits & WQ_STATE_QUEUED) != 0;
+			running += (e->bits & WQ_STATE_RUNNING) != 0;
+		}
+		if (queued != g->queued || running != g->running)
+			sim_fail("group %s counts %u/%u queued, %u/%u held", g->name, g->queued,
+			         queued, g->running, running);
+		if (g->limit > 0 && running > g->limit)
+			sim_fail("%u keys of group %s are held", running, g->name);
+	}
+}
+
+/* Gets wait. */
+static void look_at_leader(const struct wq__memory *m)
+{
+	if (!m->inflight && m->next_due_ns != WQ_NEVER && !m->leader && !(m->flags & WQ__SHUT))
+		sim_fail("a Get waits beside keys that come due, and none leads");
+	if (!m->inflight && m->flags & WQ__PACED && m->nblocked > 0 &&
+	    (!m->leader || m->leader_until_ns > m->rank->wake_ns))
+		sim_fail("a Get waits beside a group that has a token soon, and none leads");
+}
+
 void pairs_look(void)
 {
 	if (!run.q)
@@ -171,7 +208,7 @@ void pairs_look(void)
 
 	struct wq__memory *m = inside();
 	wq__iter it = wq__table_iter(&m->table, 0);
-	uint32_t ready = 0, running = 0, dirty = 0, waiting = 0, never = 0, retrying = 0, gets = 0;
+	uint32_t queued = 0, running = 0, dirty = 0, waiting = 0, never = 0, retrying = 0, gets = 0;
 	uint64_t slot;
 
 	while ((slot = wq__iter_next(&it)) != 0) {
@@ -179,7 +216,7 @@ void pairs_look(void)
 
 		if (wq__entry_is_ghost(e) || is_finished(e))
 			continue;
-		ready += (e->bits & WQ_STATE_QUEUED) != 0;
+		queued += (e->bits & WQ_STATE_QUEUED) != 0;
 		running += (e->bits & WQ_STATE_RUNNING) != 0;
 		dirty += (e->bits & WQ_STATE_DIRTY) != 0;
 		waiting += (e->bits & WQ_STATE_WAITING) != 0;
@@ -188,19 +225,23 @@ void pairs_look(void)
 		if (e->failures_high & WQ__RETRYING && !(e->bits & WQ_STATE_WAITING))
 			sim_fail("key %s does not wait, but does so for a retry", e->key);
 	}
-	if (ready != wq__about_ready(m) || running != m->nrunning || dirty != m->ndirty ||
+	uint32_t ready = wq__about_ready(m);
+
+	if (queued != ready + m->nblocked || running != m->nrunning || dirty != m->ndirty ||
 	    waiting != m->nwaiting || never != m->nnever || retrying != m->nretrying)
 		sim_fail("the counts are wrong: %u/%u queued, %u/%u held, %u/%u dirty, "
 		         "%u/%u waiting, %u/%u never, %u/%u for a retry",
-		         wq__about_ready(m), ready, m->nrunning, running, m->ndirty, dirty,
+		         ready + m->nblocked, queued, m->nrunning, running, m->ndirty, dirty,
 		         m->nwaiting, waiting, m->nnever, never, m->nretrying, retrying);
 	for (const struct wq__waiter *g = m->gets; g; g = g->next)
 		gets += g->gate == NULL;
 	if (gets && ready && !m->inflight)
 		sim_fail("%u keys are ready, %u Gets wait and none is under way", ready, gets);
-	if (gets && !m->inflight && m->next_due_ns != WQ_NEVER && !m->leader &&
-	    !(m->flags & WQ__SHUT))
-		sim_fail("a Get waits beside keys that come due, and none leads");
+	/* A pool's worker that led and was interrupted picks another one on its way out. */
+	if (gets && !run.pool)
+		look_at_leader(m);
+	if (m->rank && m->rank->grouped)
+		look_at_groups(m);
 }
 
 /* ---- everybody waits ------------------------------------------------------------ */
@@ -234,7 +275,8 @@ static const char *needless(const struct call *c)
 	const struct wq__memory *m = inside();
 	uint32_t ready = wq__about_ready(m);
 	int64_t due_until = m->flags & WQ__CUT ? m->cut_ns : sim_now();
-	bool idle = ready == 0 && m->nrunning == 0 && m->next_due_ns > due_until;
+	bool empty = ready + m->nblocked == 0;
+	bool idle = empty && m->nrunning == 0 && m->next_due_ns > due_until;
 	bool over = idle && (!(m->flags & WQ__PATIENT) || m->nwaiting == m->nnever);
 
 	switch (c->op->kind) {
@@ -243,7 +285,7 @@ static const char *needless(const struct call *c)
 			return "beside a ready key";
 		if (m->interrupts > 0)
 			return "though an interrupt is kept for it";
-		if (m->flags & WQ__SHUT && (!(m->flags & WQ__PATIENT) || over))
+		if (m->flags & WQ__SHUT && empty && (!(m->flags & WQ__PATIENT) || over))
 			return "though the queue is shut and empty";
 		return NULL;
 	case AWAITS_IDLE:
@@ -269,6 +311,8 @@ static const char *needless(const struct call *c)
 
 void pairs_judge_waits(void)
 {
+	if (run.q && inside()->gets)
+		look_at_leader(inside());
 	for (int i = 0; i < run.ncalls; i++) {
 		const struct call *c = &run.call[i];
 

@@ -102,8 +102,8 @@ static void arena_check(void)
 
 const char *key_bytes(int key, size_t *len)
 {
-	static const char names[NKEYS][3] = {"",   "a\0", "b2", "b3", "b4", "b5", "b6", "b7",
-	                                     "b8", "b9",  "ba", "bb", "bc", "bd", "be", "bf"};
+	static const char names[NKEYS][3] = {"",   "a\0", "a2", "b3", "a4", "b5", "a6", "b7",
+	                                     "a8", "b9",  "aa", "bb", "ac", "bd", "ae", "bf"};
 
 	*len = key == 0 ? 0 : 2;
 	return names[key];
@@ -126,6 +126,21 @@ int key_of(const wq_item *it)
 	if (((const char *)it->key)[it->len] != '\0')
 		sim_fail("no NUL follows the key");
 	return key_number(it->key, it->len);
+}
+
+int group_of_key(int key)
+{
+	size_t len;
+	const char *bytes = key_bytes(key, &len);
+
+	return len == 0 ? 0 : bytes[0] == 'a' ? 1 : 2;
+}
+
+static int find_group(void *ctx, const void *key, size_t len, wq_key *group)
+{
+	(void)ctx;
+	*group = (wq_key){key, len > 0};
+	return WQ_OK;
 }
 
 /* ---- orders of our own ----------------------------------------------------- */
@@ -216,8 +231,18 @@ void world_open(const wq_options *o)
 	opt.max_keys = w.max_keys;
 	if (!opt.spin_ns)
 		opt.spin_ns = spins[sim_random(4)];
-	if (w.order != FIFO)
+	if (w.order == RANKED) {
+		opt.priorities = opt.values = 1;
+		opt.merge = wq_merge_append;
+		opt.merge_ctx = "";
+		opt.group = w.grouped ? find_group : NULL;
+		opt.group_limit = w.limit;
+		if (w.token_ns > 0)
+			opt.group_rate = 1e9 / (double)w.token_ns;
+		w.paced = opt.group_rate > 0;
+	} else if (w.order != FIFO) {
 		opt.order = &own;
+	}
 	line_head = NULL;
 	touches = 0;
 
@@ -225,7 +250,8 @@ void world_open(const wq_options *o)
 
 	if (rc != WQ_OK)
 		sim_fail("wq_new: %s", wq_strerror(rc));
-	switch (sim_random(4)) {
+	/* A past in which the group of that key had to wait would take long. */
+	switch (w.paced ? 3 : sim_random(4)) {
 	case 0:
 		live_through(100);
 		break;
@@ -237,18 +263,30 @@ void world_open(const wq_options *o)
 
 /* ---- while it runs --------------------------------------------------------- */
 
+/* Keys that a Get would take. */
+static int64_t count_ready(void)
+{
+	wq_snapshot s;
+
+	if (w.order != RANKED)
+		return wq_len(w.q);
+	if (wq_snapshot_take(w.q, &s) != WQ_OK)
+		sim_fail("no snapshot");
+	return (int64_t)(s.queued - s.blocked);
+}
+
 void world_beside(void)
 {
 	int asleep, under_way;
 
-	if (!w.q || sim_locked())
+	if (!w.q || sim_locked() || w.paced)
 		return;
 	sim_sleepers(&asleep, &under_way);
 	if (!asleep || under_way)
 		return;
 	sim_quiet_begin();
 
-	int64_t n = wq_len(w.q);
+	int64_t n = count_ready();
 
 	sim_quiet_end();
 	if (n > 0)

@@ -24,7 +24,10 @@
 
 enum { NKEYS = 16, MAX_BATCH = 8 };
 
-enum order { FIFO, LIFO, SMALLEST };
+/* RANKED: by priority, if adds give one; groups, if there are any, take turns. */
+enum order { FIFO, LIFO, SMALLEST, RANKED };
+
+enum { NGROUPS = 3, TEXT_MAX = 64 };
 
 struct world {
 	wq_queue *q;
@@ -37,6 +40,12 @@ struct world {
 	int holds[NKEYS]; /* how often each key was handed out */
 	bool held[NKEYS];
 	int nheld;
+	/* RANKED: set before world_open(). Values are texts, and merge by appending. */
+	bool grouped;
+	uint32_t limit;        /* of each group; 0: none */
+	bool paced;            /* groups have a rate: which keys are ready depends on the time */
+	int64_t token_ns;      /* from one start of a group to the next; 0: not known */
+	int nheld_of[NGROUPS]; /* held keys of a group */
 	int credit;  /* interrupts asked for and neither delivered nor taken back */
 	int handled; /* holds that ended */
 	int a, b, c; /* the scenario's own */
@@ -60,7 +69,7 @@ struct scenario {
 
 extern const struct scenario scenarios_work[], scenarios_wait[], scenarios_stop[], scenarios_look[],
     scenarios_delay[], scenarios_timer[], scenarios_later[], scenarios_pool[], scenarios_due[],
-    scenarios_report[];
+    scenarios_report[], scenarios_rich[];
 
 /* Run one. True: clean. Queues have lanes with every second pair of seeds. */
 bool world_run(const struct scenario *s, uint64_t seed, struct sim_result *r);
@@ -82,7 +91,11 @@ const wq_allocator *world_allocator(void);
 const char *key_bytes(int key, size_t *len);
 int key_of(const wq_item *it);
 
+/* Its group, by its first byte. */
+int group_of_key(int key);
+
 int do_add(int key);
+int do_add_rich(int key, int priority, const char *text); /* "": no value */
 int do_add_many(const int *keys, int n);
 int do_get(wq_item *it, int64_t deadline_ns); /* WQ_NEVER, WQ_NOWAIT or a time */
 int do_get_many(wq_item *items, int max, int64_t deadline_ns);
