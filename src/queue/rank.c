@@ -127,14 +127,12 @@ static void free_group(struct wq__memory *m, struct wq__keygroup *g, uint32_t id
 	wq__slab_free(&m->slab, id);
 }
 
-/* How many tokens has it? Without any, it sleeps until it has one. */
+/* Has it a token? If not, it sleeps until it has. */
 static void pace(struct wq__memory *m, struct wq__keygroup *g, int64_t now)
 {
 	int64_t start = g->full_ns - g->slack_ns;
-	int64_t spare = now - start < g->slack_ns ? now - start : g->slack_ns;
 
 	g->asleep = now < start && !WQ__BUG(GROUP_NO_PACE);
-	g->tokens = g->asleep ? 0 : 1 + (uint32_t)(spare > 0 ? spare / g->token_ns : 0);
 	sleep_until(m, g, g->asleep ? start : WQ_NEVER);
 }
 
@@ -189,8 +187,9 @@ static void regroup(struct wq__memory *m, struct wq__keygroup *g, uint32_t id, b
 	uint32_t first = 0;
 	int level = 0;
 
-	if (g->token_ns > 0 && ready > g->tokens)
-		ready = g->tokens;
+	/* One token may be all that there is. */
+	if (g->token_ns > 0 && ready > 1)
+		ready = 1;
 	m->nready += ready - g->ready;
 	m->nblocked -= ready - g->ready;
 	g->ready = ready;

@@ -53,7 +53,6 @@ struct wq__keygroup {
 	bool listed;    /* in the list of groups that had no key */
 	uint32_t next_listed;
 	bool asleep;        /* has no token */
-	uint32_t tokens;    /* that it had at the last start, or when it woke; there may be more */
 	int64_t turned_ns;  /* with aging: its last turn */
 	int64_t token_ns;   /* from one token to the next; 0: no rate */
 	int64_t slack_ns;   /* so much earlier may a burst start */

@@ -102,29 +102,6 @@ static void bursts(void **state)
 	fixture_close(&f, 30 - 12);
 }
 
-/* Keys for which there are tokens are not blocked. */
-static void bursts_are_not_blocked(void **state)
-{
-	struct fixture f;
-	wq_item items[8];
-
-	(void)state;
-	open_rated(&f, 1, 4);
-	add_keys(f.q, "a", 3);
-	IS((int64_t)snapshot(f.q).blocked, 0);
-	add_keys(f.q, "b", 6);
-	IS((int64_t)snapshot(f.q).blocked, 2);
-	IS(wq_get_many_until(f.q, items, 3, WQ_NOWAIT), 3);
-	IS((int64_t)snapshot(f.q).blocked, 2);
-	IS(wq_get_many_until(f.q, &items[3], 5, WQ_NOWAIT), 4);
-	IS((int64_t)snapshot(f.q).blocked, 2);
-	wq_manual_clock_advance(f.mc, WQ_SECOND);
-	IS((int64_t)snapshot(f.q).blocked, 1);
-	IS(wq_done_many(f.q, items, 7, NULL), 7);
-	IS((int64_t)snapshot(f.q).blocked, 1);
-	fixture_close(&f, 2);
-}
-
 /* [TOKENS] Each group has a bucket of its own; a get passes by those without a token. */
 static void each_group_alone(void **state)
 {
@@ -159,11 +136,19 @@ static void what_takes_a_token(void **state)
 	IS(wq_cancel(f.q, "a/1", 3, NULL), WQ_CANCELLED);
 	IS(wq_try_get(f.q, &it), WQ_OK);
 	assert_string_equal(it.key, "a/2");
+	/* A requeue was no start. */
 	IS(wq_requeue(f.q, &it, WQ_HEAD), WQ_QUEUED);
-	nothing_is_ready(f.q);
-	wq_manual_clock_advance(f.mc, WQ_SECOND);
 	IS(wq_try_get(f.q, &it), WQ_OK);
 	assert_string_equal(it.key, "a/2");
+	IS(wq_requeue(f.q, &it, WQ_TAIL), WQ_QUEUED);
+	IS(wq_try_get(f.q, &it), WQ_OK);
+	assert_string_equal(it.key, "a/3");
+	IS(wq_requeue(f.q, &it, WQ_HEAD), WQ_QUEUED);
+	IS(wq_cancel(f.q, "a/3", 3, NULL), WQ_CANCELLED);
+	IS(wq_try_get(f.q, &it), WQ_OK);
+	assert_string_equal(it.key, "a/2");
+	nothing_is_ready(f.q);
+	IS(wq_add_str(f.q, "a/3"), WQ_QUEUED);
 	IS(wq_add_str(f.q, "a/2"), WQ_MARKED);
 	IS(wq_done(f.q, &it), WQ_QUEUED);
 	nothing_is_ready(f.q);
@@ -690,7 +675,6 @@ int main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(a_token_at_a_time),
 	    cmocka_unit_test(bursts),
-	    cmocka_unit_test(bursts_are_not_blocked),
 	    cmocka_unit_test(each_group_alone),
 	    cmocka_unit_test(what_takes_a_token),
 	    cmocka_unit_test(with_a_limit),

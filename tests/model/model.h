@@ -74,11 +74,11 @@ struct model_rich {
 	const char *separator; /* of MODEL_APPEND */
 	const int *group_of;   /* a number for each key, or NULL: no groups */
 	const struct model_rules {
-		uint32_t limit;    /* 0: none */
-		uint32_t weight;   /* from 1 on */
-		uint32_t burst;    /* from 1 on */
-		int64_t token_ns;  /* from one start to the next; 0: no rate */
-	} *rules;                  /* of each group */
+		uint32_t limit;   /* 0: none */
+		uint32_t weight;  /* from 1 on */
+		uint32_t burst;   /* from 1 on */
+		int64_t token_ns; /* from one start to the next; 0: no rate */
+	} * rules;                /* of each group */
 };
 
 struct model_group {
@@ -117,9 +117,9 @@ struct model {
 	bool asked; /* the limiter was, ever */
 	struct model_rich rich;
 	struct model_group groups[MODEL_KEYS];
-	size_t nready;      /* of those queued, all but the blocked ones */
-	int64_t moment_ns;  /* while time goes on: where it is */
-	int64_t places;     /* so far, given to keys and groups */
+	size_t nready;       /* of those queued, all but the blocked ones */
+	int64_t moment_ns;   /* while time goes on: where it is */
+	int64_t places;      /* so far, given to keys and groups */
 	int64_t first_place; /* the last one that was given before all others */
 	int64_t seqs;
 	uint64_t merge_failed;
@@ -217,6 +217,8 @@ bool model_aged_place(struct model *m, int key, int priority, int64_t since_ns);
 /* The next group that gets a token until then; -1: none. It has it from now on. */
 int model_next_token(const struct model *m, int64_t until_ns, int64_t *at_ns);
 void model_token(struct model *m, int group);
+/* The key is requeued: its hold was no start. */
+void model_give_back(struct model *m, int key);
 
 /* A copy with that load finds an add. WQ_OK, or why the merge fails: nothing has changed. */
 int model_merge_value(const struct model *m, struct model_load *into, const char *value,

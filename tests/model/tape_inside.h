@@ -20,8 +20,8 @@ enum {
 	HELD_MAX = 2 * MODEL_KEYS, /* a key is held once per queue */
 	KEPT_MAX = 64,             /* copies of items that were handed back */
 	BATCH_MAX = 16,
-	CHECK_EVERY = 64,   /* steps between two comparisons of everything */
-	IDLE_MAX = 5 << 18, /* bytes that a queue without keys may keep: spare blocks, ghosts */
+	CHECK_EVERY = 64,     /* steps between two comparisons of everything */
+	IDLE_MAX = 5 << 18,   /* bytes that a queue without keys may keep: spare blocks, ghosts */
 	GROUPS_MAX = 1 << 20, /* and groups without keys */
 };
 
@@ -40,7 +40,7 @@ struct side {
 		int calls;               /* of the callback */
 		bool ok;
 	} dying;
-	bool within;          /* adds may give a latest time */
+	bool within; /* adds may give a latest time */
 	struct model_rich rich;
 	wq_group_settings group; /* of all groups, but for exceptions */
 	bool exceptions;

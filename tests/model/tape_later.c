@@ -114,7 +114,8 @@ bool op_later_burst(struct tape *t, struct side *s)
 
 		if (s->ticks && !tape_tick(t))
 			return false;
-		if (s->ticks || k->stirred || (policy == WQ_REMIND ? k->reminder.due_ns : k->own.due_ns) > 0)
+		if (s->ticks || k->stirred ||
+		    (policy == WQ_REMIND ? k->reminder.due_ns : k->own.due_ns) > 0)
 			due += 1 + t->times++ % ((1 << GRAIN_BITS) - 1);
 
 		struct model_load with = tape_load(s, (unsigned)i * 37 + b);

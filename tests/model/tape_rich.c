@@ -258,8 +258,8 @@ bool tape_same_load(struct tape *t, const char *what, int priority, const void *
 		                 want->priority);
 	if (!value != !want->value || len != want->len)
 		return tape_fail(t, "%s: %s of %zu bytes, the model's %s of %zu", what,
-		                 value ? "a value" : "no value", len,
-		                 want->value ? "one" : "none", want->len);
+		                 value ? "a value" : "no value", len, want->value ? "one" : "none",
+		                 want->len);
 	if (value && len > 0 && memcmp(value, want->value, len) != 0)
 		return tape_fail(t, "%s: another value than the model's", what);
 	if (value && ((const char *)value)[len] != '\0')
