@@ -21,8 +21,8 @@
  * [TOKENS] At most `rate` keys of a group are started per second: by a token bucket for each group,
  * with a token every 1 / rate seconds and at most `burst` of them. The bucket starts full. A group
  * without a token is blocked until it has one; a waiting get wakes up then, and wq_next_deadline()
- * and the descriptor of wq_fd() tell event loops. wq_requeue() gives the token back. (wq_limiter_bucket_per_part() delays retries and
- * limited adds only.)
+ * and the descriptor of wq_fd() tell event loops. wq_requeue() gives the token back.
+ * (wq_limiter_bucket_per_part() delays retries and limited adds only.)
  *
  * After a shutdown, blocked keys can still be got: a get waits for them instead of answering
  * WQ_ESHUTDOWN, wq_try_get() answers WQ_EAGAIN, and drains wait for them. A thread that holds as
