@@ -577,7 +577,7 @@ static void a_rich_snapshot_as_json(void **state)
 	           "\"blocked\":1,\"groups\":2,\"merge_failed\":9,"
 	           "\"level\":[{\"priority\":0,\"queued\":1},{\"priority\":-1,\"queued\":1}],"
 	           "\"queued_lower\":8,"
-	           "\"busiest\":[{\"name\":\"h\\u0022\",\"len\":2,\"queued\":1,\"running\":1},"
+	           "\"busiest\":[{\"name\":\"h\\\"\",\"len\":2,\"queued\":1,\"running\":1},"
 	           "{\"name\":\"g\",\"len\":1,\"queued\":1,\"running\":0}]}"));
 	text_free(&t);
 	IS(wq_done(q, &it), WQ_OK);
