@@ -255,6 +255,11 @@ void wq__group_drop(struct wq__memory *m, uint32_t group)
 	if (--g->refs > 0)
 		return;
 	m->rank->ngroups--;
+	/* All lines are empty: tables of many levels are made again when they are needed. */
+	if (g->levels.wide || g->levels.early) {
+		wq__levels_release(&m->rank->of, &g->levels);
+		g->levels = (struct wq__levels){.nfew = 0};
+	}
 	/* A bucket that is not full is not forgotten. */
 	if (g->token_ns > 0 && wq__now(m) < g->full_ns)
 		sleep_until(m, g, g->full_ns);

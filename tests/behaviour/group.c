@@ -666,6 +666,34 @@ static void memory_comes_back(void **state)
 	fixture_close(&f, 0);
 }
 
+/* Groups that are kept for their next key have no tables of many levels. */
+static void kept_groups_are_small(void **state)
+{
+	enum { GROUPS = 200, LEVELS = 20, TABLES = 7000 };
+	wq_options o = grouped(0);
+	struct fixture f;
+	int64_t used;
+	char key[64];
+	wq_item it;
+
+	(void)state;
+	o.priorities = 1;
+	fixture_open(&f, &o);
+	for (int i = 0; i < GROUPS * LEVELS; i++) {
+		snprintf(key, sizeof key, "%d/%d", i % GROUPS, i / GROUPS);
+		IS(add_at(f.q, key, i / GROUPS), WQ_QUEUED);
+	}
+	used = f.mem.bytes;
+	while (wq_try_get(f.q, &it) == WQ_OK)
+		IS(wq_done(f.q, &it), WQ_OK);
+	assert_true(used - f.mem.bytes >= (int64_t)GROUPS * TABLES);
+	IS(add_at(f.q, "0/1", 3), WQ_QUEUED);
+	IS(wq_try_get(f.q, &it), WQ_OK);
+	IS(it.priority, 3);
+	IS(wq_done(f.q, &it), WQ_OK);
+	fixture_close(&f, 0);
+}
+
 /* A group lives as long as something is remembered of a key, and its limit counts on. */
 static void remembered_keys_keep_their_group(void **state)
 {
@@ -870,6 +898,7 @@ int main(int argc, char **argv)
 	    cmocka_unit_test(functions_that_fail),
 	    cmocka_unit_test(functions_that_change_their_mind),
 	    cmocka_unit_test(memory_comes_back),
+	    cmocka_unit_test(kept_groups_are_small),
 	    cmocka_unit_test(remembered_keys_keep_their_group),
 	    cmocka_unit_test(the_busiest),
 	    cmocka_unit_test(the_busiest_of_many),
