@@ -37,6 +37,7 @@ static const struct {
      "nothing comes due once a queue is closing, so whoever ends the last hold sees that it is "
      "idle"},
     {"look_ahead", "fd_due", TIMER},
+    {"wq__rank_wake", "fd_signal", "a timer of the kernel, too: model, on a manual clock"},
     {"open_all", "fd_due", TIMER},
     {"cut", "fd_due", TIMER},
     {"wq__watch_hold_end", "fd_signal", "behaviour_fd"},

@@ -100,8 +100,7 @@ static int first_of(int group)
 	for (int i = 0; i < m.nline; i++) {
 		int key = m.line[i];
 
-		if (group_of(key) == group &&
-		    (first < 0 || m.priority[key] > m.priority[first]))
+		if (group_of(key) == group && (first < 0 || m.priority[key] > m.priority[first]))
 			first = key;
 	}
 	return first;

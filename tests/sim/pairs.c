@@ -28,7 +28,8 @@ enum {
 	HOLDS = 3,
 	QUICK_STOPS = 2,
 	QUICK_SHARE = 4,
-	GROUPS_SHARE = 3,
+	GROUPS_SHARE = 4,
+	GROUPS_POOL_SHARE = 16,
 	LANES_SHARE = 14,
 	LANES_TWICE = 16,
 	MAX_FAILURES = 20,
@@ -48,8 +49,8 @@ enum has {
 	NAMED = 32,
 	QUICK = 64,
 	MOVED = 128,
-	GROUPS = 256, /* the held keys fill a group; those in line are blocked */
-	RATE = 512,   /* and have used its tokens */
+	GROUPS = 256,    /* the held keys fill a group; those in line are blocked */
+	RATE = 512,      /* and have used its tokens */
 	LAST_LINE = 1024 /* one key is in line */
 };
 
@@ -72,7 +73,7 @@ static const struct state {
     {"groups-get", HELD | LINE | GROUPS | QUICK, "get"},
     {"groups-last", HELD | LAST_LINE | GROUPS | QUICK, "get"},
     {"groups-drain", HELD | LINE | GROUPS | QUICK, "drain-leave"},
-    {"groups-pool", HELD | LINE | POOL | GROUPS | QUICK, NULL},
+    {"groups-pool", HELD | LAST_LINE | POOL | GROUPS | QUICK, NULL},
     {"rates", WAITING | HELD | LINE | GROUPS | RATE | QUICK, NULL},
     {"rates-get", HELD | LINE | GROUPS | RATE | QUICK, "get"},
     {"free", WAITING | LINE | QUICK, NULL},
@@ -488,9 +489,11 @@ static void run_group(void)
 	if (quick && (sim_lanes || !stops()) &&
 	    sum.groups / opt.parts % (sim_lanes ? LANES_SHARE : QUICK_SHARE) != 0)
 		return;
-	/* They have no lanes, and there are many of them. */
+	/* They have no lanes, and there are many of them, most of all with a pool. */
+	unsigned share = group.state->has & POOL ? GROUPS_POOL_SHARE : GROUPS_SHARE;
+
 	if (group.state->has & GROUPS && !opt.calls &&
-	    (sim_lanes || (quick && sum.groups / opt.parts % GROUPS_SHARE != 0)))
+	    (sim_lanes || (quick && group.n == 2 && sum.groups / opt.parts % share != 0)))
 		return;
 	for (int hold = 1; hold <= HOLDS; hold++) {
 		if (opt.hold && hold != opt.hold)
@@ -580,6 +583,25 @@ static void run_frees(const struct state *s)
 				run_group();
 		}
 	}
+}
+
+/* Two Gets wait, one of them for the last key, when the queue is shut and the key goes. */
+static void run_last(const struct state *s)
+{
+	static const char *const ends[] = {"done", "cancel-queued", "requeue", "retry", "next"};
+	int hold = opt.hold;
+
+	if (!opt.long_run)
+		opt.hold = 1;
+	group.state = s;
+	group.n = 3;
+	group.op[0] = op_named("get", 3);
+	group.op[1] = op_named("shutdown", 8);
+	for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
+		group.op[2] = op_named(ends[i], strlen(ends[i]));
+		run_group();
+	}
+	opt.hold = hold;
 }
 
 static const struct state *state_named(const char *name)
@@ -720,6 +742,8 @@ int main(int argc, char **argv)
 				run_pairs(&states[i]);
 			if (strcmp(states[i].name, "mix") == 0)
 				run_triples(&states[i]);
+			if (strcmp(states[i].name, "groups-last") == 0)
+				run_last(&states[i]);
 			printf("%-12s %8llu schedules %7.0f ms\n", states[i].name,
 			       (unsigned long long)(sum.runs - before), milliseconds() - start);
 			fflush(stdout);

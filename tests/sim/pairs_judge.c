@@ -140,7 +140,8 @@ void pairs_answered(struct call *c)
 		         c->rc <= 0 ? wq_status_name((int)c->rc) : "a value", (long long)c->rc);
 	if (is_add && c->rc > 0 && c->shut_before)
 		sim_fail("%s was accepted after a shutdown", c->op->name);
-	if (c->rc == WQ_ESHUTDOWN && !run.finishing && !any(STOPS, c))
+	/* A pool may have been stopped. */
+	if (c->rc == WQ_ESHUTDOWN && !run.finishing && !any(STOPS | (c->op->flags & WANTS_POOL), c))
 		sim_fail("%s answered WQ_ESHUTDOWN, but nobody has shut the queue", c->op->name);
 	if (c->rc == WQ_EINTERRUPTED && c->op->kind == GETS && !run.finishing) {
 		bool by_somebody = false;

@@ -157,6 +157,17 @@ static void marking_producer(void *arg)
 	}
 }
 
+static void grouped_producer(void *arg)
+{
+	(void)arg;
+	for (int i = 0; i < 5; i++) {
+		do_add_rich(2 + 2 * (int)sim_random(3), 0, "");
+		if (sim_chance(2))
+			sim_pass(sim_random(1000));
+	}
+	producer_ends();
+}
+
 static void setup_fd(void)
 {
 	world_open(NULL);
@@ -169,10 +180,43 @@ static void setup_fd(void)
 		sim_spawn("worker", plain_worker, NULL);
 }
 
+/* Does not come back for what it has blocked. */
+static void one_key(void *arg)
+{
+	wq_item it;
+
+	(void)arg;
+	if (do_get(&it, WQ_NEVER) != WQ_OK)
+		return;
+	work(&it);
+	do_done(&it);
+}
+
+/* The group of all keys but one is full while a worker has one of them. */
+static void setup_fd_groups(void)
+{
+	w.order = RANKED;
+	w.grouped = true;
+	w.limit = 1;
+	world_open(NULL);
+	fd = -1;
+	w.producers = 1 + (int)sim_random(2);
+	for (int i = 0; i < w.producers; i++)
+		sim_spawn("producer", grouped_producer, NULL);
+	sim_spawn("loop", event_loop, NULL);
+	sim_spawn("worker", one_key, NULL);
+	sim_spawn("worker", one_key, NULL);
+}
+
 /* Everybody waits, the loop among them: nothing may be ready. */
 static void quiet_fd(void)
 {
-	if (fd >= 0 && world_len() > 0)
+	sim_quiet_begin();
+
+	int64_t ready = world_ready();
+
+	sim_quiet_end();
+	if (fd >= 0 && ready > 0)
 		sim_fail("keys are ready, the descriptor is not readable, and everybody waits");
 }
 
@@ -308,5 +352,7 @@ const struct scenario scenarios_look[] = {
     {"walk", "walks beside changes", 20, setup_walk, finish_walk, NULL},
     {"look", "lengths and states beside changes", 40, setup_look, NULL, NULL},
     {"fd", "an event loop on the descriptor", 20, setup_fd, NULL, quiet_fd},
+    {"fd-groups", "the same, and a group is full now and then", 20, setup_fd_groups, NULL,
+     quiet_fd},
     {0},
 };

@@ -475,6 +475,11 @@ bool sim_sleeping(int task)
 	return tasks[task].state == SLEEP && !is_set(tasks[task].on);
 }
 
+bool sim_dozing(int task)
+{
+	return tasks[task].state == SLEEP;
+}
+
 int64_t sim_sleeps_until(int task)
 {
 	return tasks[task].deadline_ns;

@@ -148,6 +148,9 @@ void sim_sleepers(int *asleep, int *under_way);
 /* Is that task asleep, with nobody having set its parker? */
 bool sim_sleeping(int task);
 
+/* Is it asleep, whether or not somebody has set its parker? */
+bool sim_dozing(int task);
+
 /* Until when that task sleeps; INT64_MAX: until it is woken. */
 int64_t sim_sleeps_until(int task);
 

@@ -263,8 +263,7 @@ void world_open(const wq_options *o)
 
 /* ---- while it runs --------------------------------------------------------- */
 
-/* Keys that a Get would take. */
-static int64_t count_ready(void)
+int64_t world_ready(void)
 {
 	wq_snapshot s;
 
@@ -286,7 +285,7 @@ void world_beside(void)
 		return;
 	sim_quiet_begin();
 
-	int64_t n = count_ready();
+	int64_t n = world_ready();
 
 	sim_quiet_end();
 	if (n > 0)

@@ -46,9 +46,9 @@ struct world {
 	bool paced;            /* groups have a rate: which keys are ready depends on the time */
 	int64_t token_ns;      /* from one start of a group to the next; 0: not known */
 	int nheld_of[NGROUPS]; /* held keys of a group */
-	int credit;  /* interrupts asked for and neither delivered nor taken back */
-	int handled; /* holds that ended */
-	int a, b, c; /* the scenario's own */
+	int credit;            /* interrupts asked for and neither delivered nor taken back */
+	int handled;           /* holds that ended */
+	int a, b, c;           /* the scenario's own */
 };
 
 extern struct world w;
@@ -119,6 +119,9 @@ void world_beside(void);
 /* The queue's time; looks at it without changing places. */
 int64_t world_now(void);
 int64_t world_len(void);
+
+/* Keys that a Get would take; between sim_quiet_begin() and _end(). */
+int64_t world_ready(void);
 
 /* Work on a held key: some steps, some time. */
 void work(const wq_item *it);
