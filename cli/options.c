@@ -274,14 +274,13 @@ static int merge(char *value, struct options *o)
 	else if (strcmp(value, "append") == 0)
 		o->merge = wq_merge_append;
 	else if (strncmp(value, append, sizeof append - 1) == 0) {
-		char *text = grow(NULL, strlen(value) + 1);
+		static char *text;
 
+		text = grow(text, strlen(value) + 1);
 		o->merge = wq_merge_append;
-		if (parse_text(value + sizeof append - 1, text)) {
-			o->merge_with = text;
+		o->merge_with = text;
+		if (parse_text(value + sizeof append - 1, text))
 			return 0;
-		}
-		free(text);
 		return bad("merge", value,
 		           "append: and a text, in which \\n, \\t, \\x1f may stand");
 	} else

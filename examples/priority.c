@@ -36,7 +36,7 @@ static void reconcile(wq_queue *q, const wq_item *it, wq_manual_clock *mc)
 
 int main(void)
 {
-	char user[16];
+	char user[24];
 	wq_manual_clock *mc;
 	wq_queue *q;
 	wq_item it;

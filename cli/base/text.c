@@ -79,7 +79,7 @@ static int put(void *to, const char *bytes, size_t n)
 
 void text_json(struct text *t, const void *bytes, size_t n)
 {
-	wq__json_escape(bytes, n, true, put, t);
+	wq__json_escape(bytes, n, put, t);
 }
 
 /* How many bytes of it a terminal shows as a character; 0: none of that. */

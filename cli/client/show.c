@@ -306,7 +306,7 @@ void show_state_json(struct text *t, const struct state *s)
 
 void show_levels(struct text *t, const struct state *s)
 {
-	if (s->nlevels == 0)
+	if (s->nlevels == 0 || s->queued == 0)
 		return;
 	text_str(t, "queued by priority:");
 	for (size_t i = 0; i < s->nlevels; i++)

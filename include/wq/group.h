@@ -12,17 +12,17 @@
  * starts one key of the group, or as many as the group's weight; then the next group has its turn.
  * Inside a group keys are first in, first out. So a million keys of one group do not delay ten keys
  * of another. With priorities, a group is in the level of its highest ready key, and the groups of
- * one level take turns. A start is a get of the key: the first, a retry or a requeue.
+ * one level take turns. A start is a get of the key, the first one or after a retry.
  *
  * [LIMIT] At most `limit` keys of a group are held at once, over all workers. Other keys of the
  * group are blocked: they are queued, wq_len() counts them, but no get takes them until a hold of
  * the group ends. Gets do not look at blocked keys one by one, however many there are.
  *
- * [RATE] At most `rate` keys of a group are started per second: by a token bucket for each group,
+ * [TOKENS] At most `rate` keys of a group are started per second: by a token bucket for each group,
  * with a token every 1 / rate seconds and at most `burst` of them. The bucket starts full. A group
  * without a token is blocked until it has one; a waiting get wakes up then, and wq_next_deadline()
- * and the descriptor of wq_fd() tell event loops. (wq_limiter_bucket_per_part() delays retries and
- * limited adds only.)
+ * and the descriptor of wq_fd() tell event loops. wq_requeue() gives the token back.
+ * (wq_limiter_bucket_per_part() delays retries and limited adds only.)
  *
  * After a shutdown, blocked keys can still be got: a get waits for them instead of answering
  * WQ_ESHUTDOWN, wq_try_get() answers WQ_EAGAIN, and drains wait for them. A thread that holds as

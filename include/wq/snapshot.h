@@ -113,7 +113,11 @@ typedef struct wq_snapshot {
 	 * instant, except for `busiest` if there are more than 1,000 groups: other calls may come
 	 * in between then.
 	 */
-	uint64_t blocked;      /* queued keys whose group has reached its limit or has no token */
+	/*
+	 * Queued keys whose group has reached its limit or has no token; of a group with a rate
+	 * all but the first.
+	 */
+	uint64_t blocked;
 	uint64_t groups;       /* groups that have keys in any state, or remembered ones */
 	uint64_t merge_failed; /* since wq_new(): values that were lost because a merge failed */
 	uint32_t nlevels;      /* how many elements of `level` are filled */

@@ -2,7 +2,6 @@
 #ifndef WQ_BASE_JSON_ESCAPE_H
 #define WQ_BASE_JSON_ESCAPE_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <string.h>
 
@@ -13,11 +12,10 @@ typedef int (*wq__json_put)(void *to, const char *bytes, size_t n);
 
 /*
  * The bytes as a string, with its quotes. What is no UTF-8 becomes U+FFFD, a byte at a time.
- * Control characters, quotes and backslashes become \u0022; in the brief form the last two \". A
- * piece has no more than 6 bytes.
+ * Quotes and backslashes become \" and \\, control characters \u000a. A piece has no more than 6
+ * bytes.
  */
-static inline void wq__json_escape(const void *bytes, size_t n, bool brief, wq__json_put put,
-                                   void *to)
+static inline void wq__json_escape(const void *bytes, size_t n, wq__json_put put, void *to)
 {
 	static const char digits[] = "0123456789abcdef";
 	const unsigned char *p = bytes;
@@ -30,9 +28,9 @@ static inline void wq__json_escape(const void *bytes, size_t n, bool brief, wq__
 		if (len == 0) {
 			put(to, "\\ufffd", 6);
 			len = 1;
-		} else if (brief && (c == '"' || c == '\\')) {
+		} else if (c == '"' || c == '\\') {
 			put(to, (const char[]){'\\', c}, 2);
-		} else if (*p < 0x20 || c == '"' || c == '\\' || c == 0x7f) {
+		} else if (*p < 0x20 || c == 0x7f) {
 			put(to,
 			    (const char[]){'\\', 'u', '0', '0', digits[*p >> 4], digits[*p & 15]},
 			    6);

@@ -51,7 +51,7 @@ void wq__buffer_print(struct wq__buffer *t, const char *format, ...)
 
 void wq__buffer_string(struct wq__buffer *t, const void *bytes, size_t n)
 {
-	wq__json_escape(bytes, n, false, wq__buffer_write, t);
+	wq__json_escape(bytes, n, wq__buffer_write, t);
 }
 
 void wq__buffer_release(struct wq__buffer *t)

@@ -36,7 +36,7 @@ static int put(void *to, const char *bytes, size_t n)
 
 void wq__json_string(struct wq__json *j, const void *bytes, size_t len)
 {
-	wq__json_escape(bytes, len, false, put, j);
+	wq__json_escape(bytes, len, put, j);
 }
 
 int wq__json_end(struct wq__json *j)

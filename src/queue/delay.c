@@ -341,7 +341,7 @@ void wq__promote_all(struct wq__memory *m)
 /* Is a key ready? A FIFO wants the first of those that are due, any other order all of them. */
 bool wq__ready(struct wq__memory *m)
 {
-	if (m->nready == 0 && m->flags & (WQ__ORDERED | WQ__RANKED))
+	if (m->flags & (WQ__ORDERED | WQ__RANKED))
 		wq__promote_all(m);
 	while (m->nready == 0 && wq__tick(m) >= 0 && m->nready == 0 && m->due_left)
 		wq__breathe(m);
@@ -537,7 +537,7 @@ int wq__add_later_known(struct wq__memory *m, struct wq__entry *e, uint64_t slot
 	int rc = wq__unlikely(m->bring != NULL) ? add_later_rich(m, e, slot, l)
 	                                        : add_later_known(m, e, slot, l);
 
-	if (l->retry && e->bits & WQ_STATE_WAITING)
+	if (rc >= 0 && l->retry && e->bits & WQ_STATE_WAITING)
 		mark_retrying(m, e);
 	return rc;
 }

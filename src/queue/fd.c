@@ -48,7 +48,7 @@ void(wq__fd_due)(struct wq__memory *m)
 }
 
 /*
- * Nothing is ready, and the queue is not shut. A timer that has gone off needs no clearing:
+ * Nothing is ready, and a Get would wait. A timer that has gone off needs no clearing:
  * what was due has been moved, so the next due time has changed, and setting the timer to it
  * has cleared it.
  */

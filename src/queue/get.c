@@ -117,9 +117,9 @@ static char **copy_of(const struct wq__memory *m, struct wq__entry *e)
 }
 
 /*
- * A tool watches memory. The item's key and value are copies that live as long as the hold: whoever reads
- * it afterwards is told where it was given back, instead of reading another key. It is malloc's,
- * whatever the allocator: that is what tools know.
+ * A tool watches memory. The item's key and value are copies that live as long as the hold: whoever
+ * reads them afterwards is told where they were given back, instead of reading another key. They
+ * are malloc's, whatever the allocator: that is what tools know.
  */
 static wq__cold void copy_key(const struct wq__memory *m, struct wq__entry *e, wq_item *item)
 {
@@ -700,8 +700,7 @@ static wq__forced void take_light(struct wq__memory *m, wq_item *item)
 	uint32_t id = m->flags & WQ__RANKED ? pop_ranked(m) : pop_fifo(m);
 	struct wq__entry *e = wq__entry_at(m, id);
 
-	if (wq__unlikely(e->bits & WQ__BESIDE))
-		wq__merge_reminder(m, e);
+	/* There is no reminder beside it: nothing waits. */
 	m->token += WQ__HOLDS;
 	hold(m, e, id, e->bits, m->token, item);
 	wq__hold_rich(m, e, item);
@@ -791,6 +790,8 @@ static int requeue_locked(struct wq__memory *m, const wq_item *item, enum wq_whe
 		m->ndirty--;
 	if (e->bits & WQ_STATE_WAITING)
 		wq__unwait(m, e);
+	if (m->flags & WQ__RANKED)
+		wq__rank_give_back(m, e);
 	wq__hold_over(m, item);
 	e->added_ns = since_ns;
 	wq__ready_push(m, e, (uint32_t)item->slot, where);

@@ -84,7 +84,7 @@ struct wq__levels_of {
 	int32_t aging_max;
 };
 
-/* Does a key of that level rise with time? Then its place is a time < 2^62; else a number < 2^46. */
+/* Does a key of that level rise with time? Then its place is a time < 2^62; else a number. */
 static inline bool wq__levels_ages(const struct wq__levels_of *of, int level)
 {
 	return of->aging_ns > 0 && level <= of->aging_max;

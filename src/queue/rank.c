@@ -255,6 +255,11 @@ void wq__group_drop(struct wq__memory *m, uint32_t group)
 	if (--g->refs > 0)
 		return;
 	m->rank->ngroups--;
+	/* All lines are empty: tables of many levels are made again when they are needed. */
+	if (g->levels.wide || g->levels.early) {
+		wq__levels_release(&m->rank->of, &g->levels);
+		g->levels = (struct wq__levels){.nfew = 0};
+	}
 	/* A bucket that is not full is not forgotten. */
 	if (g->token_ns > 0 && wq__now(m) < g->full_ns)
 		sleep_until(m, g, g->full_ns);
@@ -592,6 +597,17 @@ void wq__rank_hold(struct wq__memory *m, struct wq__entry *e, int by)
 		regroup(m, group_at(m, group), group, false);
 	if (m->nready > 0 && m->flags & WQ__FD)
 		wq__fd_signal(m);
+}
+
+void wq__rank_give_back(struct wq__memory *m, struct wq__entry *e)
+{
+	uint32_t group = wq__standing_of(m, e)->group;
+	struct wq__keygroup *g = group ? group_at(m, group) : NULL;
+
+	if (!g || g->token_ns == 0)
+		return;
+	g->full_ns -= g->token_ns;
+	pace(m, g, wq__now(m));
 }
 
 void wq__rank_wake(struct wq__memory *m, int64_t before)

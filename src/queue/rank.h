@@ -115,7 +115,7 @@ void wq__group_push(struct wq__memory *m, struct wq__keygroup *g, uint32_t group
 /* The hold of a key ends, and its entry goes. */
 void wq__group_done(struct wq__memory *m, uint32_t group);
 
-/* One entry or add more, or less, of that group. Without any it is listed, once its bucket is full. */
+/* One entry or add more, or less, of that group. Without any it is idle once its bucket is full. */
 void wq__group_use(struct wq__memory *m, uint32_t group);
 void wq__group_drop(struct wq__memory *m, uint32_t group);
 
@@ -135,6 +135,9 @@ void wq__rank_place(struct wq__memory *m, struct wq__entry *e);
 
 /* A queued key has a higher priority from now on. */
 void wq__rank_raise(struct wq__memory *m, struct wq__entry *e, uint32_t id, int priority);
+
+/* The hold of the key was no start, as it is requeued: its token goes back. */
+void wq__rank_give_back(struct wq__memory *m, struct wq__entry *e);
 
 /* A hold of the key begins again (a key that is dead), or ends. */
 void wq__rank_hold(struct wq__memory *m, struct wq__entry *e, int by);

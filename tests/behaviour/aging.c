@@ -278,6 +278,25 @@ static void far_away_times(void **state)
 	fixture_close(&f, 0);
 }
 
+/* The same with groups: turns are as far away. */
+static void far_away_turns(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	fixture_open(&f, &(wq_options){.priorities = 1,
+	                               .aging_ns = SPAN,
+	                               .group = wq_group_before,
+	                               .group_ctx = &before_slash});
+	IS(wq_manual_clock_set(f.mc, WQ_NEVER - 10), WQ_OK);
+	add_at(f.q, "a/1", 0);
+	keys_are(f.q, "a/1");
+	add_at(f.q, "b/1", 0);
+	add_at(f.q, "a/2", 0);
+	keys_are(f.q, "b/1 a/2");
+	fixture_close(&f, 0);
+}
+
 /* In a queue with groups, the time counts from the last turn of the group, if that is later. */
 static void groups_age_by_their_turns(void **state)
 {
@@ -456,6 +475,7 @@ int main(int argc, char **argv)
 	    cmocka_unit_test(each_line_counts_alone),
 	    cmocka_unit_test(requeued_to_the_head),
 	    cmocka_unit_test(far_away_times),
+	    cmocka_unit_test(far_away_turns),
 	    cmocka_unit_test(groups_age_by_their_turns),
 	    cmocka_unit_test(groups_stand_by_their_first),
 	    cmocka_unit_test(models),

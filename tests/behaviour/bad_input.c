@@ -168,7 +168,7 @@ struct bad {
 	X(add_with_limited_policy, WQ_EINVAL,                                                      \
 	  limited_with(s, (wq_add_options){.limited = 1, .policy = (enum wq_policy)5}))            \
 	X(add_with_limited_reserved, WQ_EINVAL,                                                    \
-	  limited_with(s, (wq_add_options){.limited = 1, .reserved = {0, 1}}))            \
+	  limited_with(s, (wq_add_options){.limited = 1, .reserved = {0, 1}}))                     \
 	X(forget_null, WQ_EINVAL, wq_forget(NULL, "a", 1))                                         \
 	X(forget_key_null, WQ_EINVAL, wq_forget(s->q, NULL, 1))                                    \
 	X(forget_too_long, WQ_ETOOLONG, wq_forget(s->q, "a", WQ_KEY_MAX + 1))                      \

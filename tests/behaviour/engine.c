@@ -353,6 +353,81 @@ static void options_arrive_complete(void **state)
 	close_recorder(q);
 }
 
+static int whole_key(void *ctx, const void *key, size_t len, wq_key *group)
+{
+	(void)ctx;
+	*group = (wq_key){key, len};
+	return WQ_OK;
+}
+
+/* [PRIORITY] [GROUP] [VALUE] What an engine cannot do is refused, and it is not opened. */
+static void features(void **state)
+{
+	static const struct {
+		wq_options o;
+		uint64_t needs;
+		const char *text;
+	} cases[] = {
+	    {{.priorities = 1}, WQ_FEATURE_PRIORITY, "the engine \"part\" has no priorities"},
+	    {{.priorities = 1, .aging_ns = 1},
+	     WQ_FEATURE_PRIORITY,
+	     "the engine \"part\" has no priorities"},
+	    {{.group = whole_key}, WQ_FEATURE_GROUP, "the engine \"part\" has no groups"},
+	    {{.values = 1}, WQ_FEATURE_VALUE, "the engine \"part\" has no values"},
+	};
+	wq_engine e = recorder;
+	wq_queue *q = NULL;
+
+	(void)state;
+	memset(&rec, 0, sizeof rec);
+	e.name = "part";
+	for (size_t i = 0; i < LENGTH(cases); i++) {
+		wq_options o = cases[i].o;
+
+		o.engine = &e;
+		e.features = ~cases[i].needs;
+		IS(wq_new(&q, &o), WQ_ENOTSUP);
+		assert_string_equal(wq_last_error(), cases[i].text);
+		assert_null(q);
+		IS(rec.calls, 0);
+		e.features = cases[i].needs;
+		IS(wq_new(&q, &o), WQ_OK);
+		IS((int64_t)rec.options.priorities, cases[i].o.priorities);
+		IS((int64_t)rec.options.values, cases[i].o.values);
+		assert_true(rec.options.group == cases[i].o.group);
+		close_recorder(q);
+		memset(&rec, 0, sizeof rec);
+		q = NULL;
+	}
+	e.features = 0;
+	e.name = NULL;
+	IS(wq_new(&q, &(wq_options){.engine = &e, .values = 1}), WQ_ENOTSUP);
+	assert_string_equal(wq_last_error(), "the engine \"\" has no values");
+	IS(wq_new(&q, &(wq_options){.engine = &e}), WQ_OK);
+	IS(wq_add_with(q, "a", 1, &(wq_add_options){.priority = 1}), WQ_EINVAL);
+	IS(wq_add_with(q, "a", 1, &(wq_add_options){.value = "v", .value_len = 1}), WQ_EINVAL);
+	IS(rec.calls, 1);
+	close_recorder(q);
+}
+
+/* An add with a priority or a value goes to add_with, without a time. */
+static void rich_adds_go_through(void **state)
+{
+	wq_engine e = recorder;
+	wq_queue *q = NULL;
+
+	(void)state;
+	memset(&rec, 0, sizeof rec);
+	e.features = WQ_FEATURE_PRIORITY | WQ_FEATURE_VALUE;
+	IS(wq_new(&q, &(wq_options){.engine = &e, .priorities = 1, .values = 1}), WQ_OK);
+	REACHES(wq_add_with(q, "a", 1, &(wq_add_options){.priority = -3}), "add_with");
+	REACHES(wq_add_with(q, "a", 1, &(wq_add_options){.value = ""}), "add_with");
+	REACHES(wq_add_with(q, "a", 1, &(wq_add_options){.value = "v", .value_len = 1}),
+	        "add_with");
+	REACHES(wq_add_with(q, "a", 1, &(wq_add_options){.priority = 0}), "add");
+	close_recorder(q);
+}
+
 static void every_call_goes_through(void **state)
 {
 	wq_queue *q = open_recorder();
@@ -925,6 +1000,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(options_arrive_complete),
+	    cmocka_unit_test(features),
+	    cmocka_unit_test(rich_adds_go_through),
 	    cmocka_unit_test(every_call_goes_through),
 	    cmocka_unit_test(calls_on_time_and_limits_go_through),
 	    cmocka_unit_test(a_turn_that_settles),

@@ -4,6 +4,8 @@
  */
 #include "../support/support.h"
 
+#include <math.h>
+
 #include <errno.h>
 #include <math.h>
 
@@ -174,6 +176,177 @@ static void of_a_queue(void **state)
 	IS(wq_registry_free(r), WQ_OK);
 }
 
+static wq_separator slash = {.byte = '/', .n = 1};
+
+static void no_push(void *ctx, wq_node *node, enum wq_where where)
+{
+	(void)ctx, (void)node, (void)where;
+}
+
+static wq_node *no_pop(void *ctx)
+{
+	(void)ctx;
+	return NULL;
+}
+
+static void any_settings(void *ctx, const wq_key *group, wq_group_settings *s)
+{
+	(void)ctx, (void)group, (void)s;
+}
+
+/* [PRIORITY] [AGING] [GROUP] [VALUE] What does not go together, and what is out of range. */
+static void of_riches(void **state)
+{
+	static const char order_given[] = "an order is given with priorities or groups",
+			  no_group[] = "settings of groups are given without group",
+			  no_aging[] = "aging needs priorities = 1 and aging_ns",
+			  no_values[] = "merge is given, but values is 0";
+	const wq_order order = {.push = no_push, .pop = no_pop};
+	const struct {
+		wq_options o;
+		const char *text;
+	} cases[] = {
+	    {{.priorities = 2}, "priorities is 2, neither 0 nor 1"},
+	    {{.priorities = UINT32_MAX}, "priorities is 4294967295, neither 0 nor 1"},
+	    {{.values = 2}, "values is 2, neither 0 nor 1"},
+	    {{.priorities = 1, .order = &order}, order_given},
+	    {{.group = wq_group_before, .group_ctx = &slash, .order = &order}, order_given},
+	    {{.priorities = 1, .aging_ns = -1}, "aging_ns is -1, not 0 to WQ_AGING_MAX"},
+	    {{.priorities = 1, .aging_ns = WQ_AGING_MAX + 1},
+	     "aging_ns is 43200000000001, not 0 to WQ_AGING_MAX"},
+	    {{.priorities = 1, .aging_ns = 1, .aging_max = WQ_PRIORITY_MAX + 1},
+	     "aging_max is 32768, which is no priority"},
+	    {{.priorities = 1, .aging_ns = 1, .aging_max = WQ_PRIORITY_MIN - 1},
+	     "aging_max is -32769, which is no priority"},
+	    {{.aging_ns = 1}, no_aging},
+	    {{.priorities = 1, .aging_max = 1}, no_aging},
+	    {{.aging_max = -1}, no_aging},
+	    {{.group_ctx = &slash}, no_group},
+	    {{.group_limit = 1}, no_group},
+	    {{.group_rate = 1}, no_group},
+	    {{.group_burst = 1}, no_group},
+	    {{.group_setup = any_settings}, no_group},
+	    {{.setup_ctx = &slash}, no_group},
+	    {{.group = wq_group_before, .group_ctx = &slash, .group_rate = -1},
+	     "group_rate is -1, not 0 to 1e9"},
+	    {{.group = wq_group_before, .group_ctx = &slash, .group_rate = 2e9},
+	     "group_rate is 2e+09, not 0 to 1e9"},
+	    {{.group = wq_group_before, .group_ctx = &slash, .group_rate = (double)INFINITY},
+	     "group_rate is inf, not 0 to 1e9"},
+	    {{.merge = wq_merge_first}, no_values},
+	    {{.merge_ctx = &slash}, no_values},
+	    {{.priorities = 1, .merge = wq_merge_first}, no_values},
+	    {{.reserved0 = 1}, "a reserved word of wq_options is not zero"},
+	};
+	wq_queue *q = NULL;
+
+	(void)state;
+	for (size_t i = 0; i < LENGTH(cases); i++) {
+		print_message("%s\n", cases[i].text);
+		SAYS(wq_new(&q, &cases[i].o), WQ_EINVAL, cases[i].text);
+		assert_null(q);
+	}
+	IS(wq_new(&q, &(wq_options){.group = wq_group_before,
+	                            .group_ctx = &slash,
+	                            .group_rate = (double)NAN}),
+	   WQ_EINVAL);
+	assert_null(q);
+}
+
+/* The ends of what is allowed. */
+static void of_no_riches(void **state)
+{
+	const wq_order order = {.push = no_push, .pop = no_pop};
+	const wq_options good[] = {
+	    {.priorities = 1, .aging_ns = WQ_AGING_MAX, .aging_max = WQ_PRIORITY_MIN},
+	    {.priorities = 1, .aging_ns = 1, .aging_max = WQ_PRIORITY_MAX},
+	    {.group = wq_group_before, .group_ctx = &slash, .group_rate = 1e9},
+	    {.group = wq_group_before, .group_ctx = &slash, .group_burst = UINT32_MAX},
+	    {.group = wq_group_before, .group_ctx = &slash, .group_limit = UINT32_MAX},
+	    {.values = 1, .order = &order},
+	    {.values = 1, .merge_ctx = &slash},
+	};
+	wq_queue *q = NULL;
+
+	(void)state;
+	for (size_t i = 0; i < LENGTH(good); i++) {
+		SILENT(wq_new(&q, &good[i]), WQ_OK);
+		IS(wq_free(q), 0);
+	}
+}
+
+/* Adds that bring something along: nothing has changed. */
+static void of_a_rich_add(void **state)
+{
+	static char longest[WQ_VALUE_MAX + 1];
+	static const struct {
+		wq_add_options o;
+		int status;
+		bool plain; /* of a queue without priorities and values */
+		const char *text;
+	} cases[] = {
+	    {{.reserved0 = 1}, WQ_EINVAL, false, "a reserved word of wq_add_options is not zero"},
+	    {{.reserved = {0, 1}},
+	     WQ_EINVAL,
+	     false,
+	     "a reserved word of wq_add_options is not zero"},
+	    {{.priority = WQ_PRIORITY_MAX + 1},
+	     WQ_EINVAL,
+	     false,
+	     "priority is 32768, not -32768 to 32767"},
+	    {{.priority = WQ_PRIORITY_MIN - 1},
+	     WQ_EINVAL,
+	     false,
+	     "priority is -32769, not -32768 to 32767"},
+	    {{.priority = INT32_MIN, .after_ns = 1},
+	     WQ_EINVAL,
+	     true,
+	     "priority is -2147483648, not -32768 to 32767"},
+	    {{.priority = 1},
+	     WQ_EINVAL,
+	     true,
+	     "a priority is given, but wq_options.priorities is 0: set it to 1 in wq_new()"},
+	    {{.priority = -1, .limited = 1},
+	     WQ_EINVAL,
+	     true,
+	     "a priority is given, but wq_options.priorities is 0: set it to 1 in wq_new()"},
+	    {{.value_len = 1}, WQ_EINVAL, false, "value is NULL, and value_len is not 0"},
+	    {{.value_len = 1}, WQ_EINVAL, true, "value is NULL, and value_len is not 0"},
+	    {{.value = "v", .value_len = 1},
+	     WQ_EINVAL,
+	     true,
+	     "a value is given, but wq_options.values is 0: set it to 1 in wq_new()"},
+	    {{.value = ""},
+	     WQ_EINVAL,
+	     true,
+	     "a value is given, but wq_options.values is 0: set it to 1 in wq_new()"},
+	    {{.value = longest, .value_len = WQ_VALUE_MAX + 1},
+	     WQ_ETOOLONG,
+	     false,
+	     "the value has 65537 bytes, more than 65536"},
+	    {{.value = longest, .value_len = SIZE_MAX, .after_ns = 1},
+	     WQ_ETOOLONG,
+	     false,
+	     "the value has 18446744073709551615 bytes, more than 65536"},
+	};
+	wq_queue *rich = NULL, *plain = NULL;
+
+	(void)state;
+	IS(wq_new(&rich, &(wq_options){.priorities = 1, .values = 1}), WQ_OK);
+	IS(wq_new(&plain, NULL), WQ_OK);
+	for (size_t i = 0; i < LENGTH(cases); i++) {
+		wq_queue *q = cases[i].plain ? plain : rich;
+
+		SAYS(wq_add_with(q, "a", 1, &cases[i].o), cases[i].status, cases[i].text);
+		IS(state_of(q, "a"), 0);
+		IS(wq_add_str(q, "a"), WQ_QUEUED);
+		SAYS(wq_add_with(q, "a", 1, &cases[i].o), cases[i].status, cases[i].text);
+		take_is(q, "a", WQ_OK);
+	}
+	IS(wq_free(rich), 0);
+	IS(wq_free(plain), 0);
+}
+
 /* Each allocation of a new queue fails: the text is not that of something else. */
 static void of_a_queue_without_memory(void **state)
 {
@@ -188,7 +361,13 @@ static void of_a_queue_without_memory(void **state)
 		wq_allocator a = memory_allocator(&mem);
 
 		wq_fail(WQ_EIO, before);
-		rc = wq_new(&q, &(wq_options){.allocator = &a, .name = "q"});
+		rc = wq_new(&q, &(wq_options){.allocator = &a,
+		                              .name = "q",
+		                              .priorities = 1,
+		                              .values = 1,
+		                              .merge = wq_merge_or,
+		                              .group = wq_group_before,
+		                              .group_ctx = &slash});
 		assert_string_equal(wq_last_error(), rc < 0 ? "out of memory" : before);
 		if (rc == WQ_OK)
 			IS(wq_free(q), 0);
@@ -802,6 +981,9 @@ int main(void)
 	    cmocka_unit_test(successes_leave_it_alone),
 	    cmocka_unit_test(others_may_set_it),
 	    cmocka_unit_test(of_a_queue),
+	    cmocka_unit_test(of_riches),
+	    cmocka_unit_test(of_no_riches),
+	    cmocka_unit_test(of_a_rich_add),
 	    cmocka_unit_test(of_a_queue_without_memory),
 	    cmocka_unit_test(of_an_add),
 	    cmocka_unit_test(of_a_drain),

@@ -45,13 +45,14 @@ static pid_t begin(void)
 	return pid;
 }
 
-/* An abort that is expected: no core, and no word of a test's handler. */
+/* An end by a signal: no core, and no word of a test's handler. */
 static void die_quietly(void)
 {
 	struct rlimit none = {0};
 
 	setrlimit(RLIMIT_CORE, &none);
 	signal(SIGABRT, SIG_DFL);
+	signal(SIGSEGV, SIG_DFL);
 }
 
 static void end_is(pid_t pid, int code)
@@ -662,6 +663,70 @@ static void pieces_may_fork(void **state)
 		ended_by(f.status, SIGABRT);
 }
 
+static __attribute__((noinline)) void use_the_stack(void)
+{
+	char bytes[8192];
+
+	memset(bytes, 0x5a, sizeof bytes);
+	__asm__ volatile("" : : "r"(bytes) : "memory");
+}
+
+/* It was on the stack, which is used for other things when the child forks, too. */
+static void a_loop_that_a_child_has_left(void **state)
+{
+	wq_parallel_options o = {.workers = 1};
+	struct from_inside f = {.status = -1};
+	int64_t rc;
+
+	(void)state;
+	parent = getpid();
+	rc = wq_parallel(1, fork_in_piece, &f, &o);
+	if (getpid() != parent) {
+		wq_queue *q;
+		int status = -1;
+		pid_t pid;
+
+		CHILD_IS(rc, WQ_EFORKED);
+		use_the_stack();
+		CHILD_IS(wq_new(&q, NULL), WQ_OK);
+		pid = begin();
+		if (pid == 0) {
+			CHILD_IS(wq_add_str(q, "k"), WQ_EFORKED);
+			_exit(0);
+		}
+		waitpid(pid, &status, 0);
+		CHILD_IS(status, 0);
+		_exit(0);
+	}
+	IS(rc, 1);
+	IS(f.status, 0);
+}
+
+static int early_status = -1;
+
+/* Before the constructors of the library, which is part of this program. */
+static __attribute__((constructor(101))) void use_it_early(void)
+{
+	wq_queue *q;
+	pid_t pid;
+
+	if (wq_new(&q, NULL) != WQ_OK)
+		return;
+	pid = fork();
+	if (pid == 0) {
+		alarm(PATIENCE_S);
+		_exit(wq_add_str(q, "k") != WQ_EFORKED);
+	}
+	waitpid(pid, &early_status, 0);
+	wq_free(q);
+}
+
+static void forks_before_main_are_noticed(void **state)
+{
+	(void)state;
+	IS(early_status, 0);
+}
+
 static bool makes_one;
 
 /* The program's own hook, which it has set up before it has used the library. */
@@ -704,6 +769,8 @@ int main(void)
 	    cmocka_unit_test(children_of_watched_handlers_are_stopped_too),
 	    cmocka_unit_test(callbacks_of_timers_may_fork),
 	    cmocka_unit_test(pieces_may_fork),
+	    cmocka_unit_test(a_loop_that_a_child_has_left),
+	    cmocka_unit_test(forks_before_main_are_noticed),
 	    cmocka_unit_test(hooks_of_fork_may_make_queues),
 	};
 

@@ -50,7 +50,7 @@ static int startable(wq_queue *q)
 
 /* ---- tokens ------------------------------------------------------------------ */
 
-/* [RATE] A token every 1 / rate seconds, not a nanosecond sooner. */
+/* [TOKENS] A token every 1 / rate seconds, not a nanosecond sooner. */
 static void a_token_at_a_time(void **state)
 {
 	static const struct {
@@ -78,7 +78,7 @@ static void a_token_at_a_time(void **state)
 	}
 }
 
-/* [RATE] After a pause as many as the burst at once. */
+/* [TOKENS] After a pause as many as the burst at once. */
 static void bursts(void **state)
 {
 	struct fixture f;
@@ -102,7 +102,7 @@ static void bursts(void **state)
 	fixture_close(&f, 30 - 12);
 }
 
-/* [RATE] Each group has a bucket of its own; a get passes by those without a token. */
+/* [TOKENS] Each group has a bucket of its own; a get passes by those without a token. */
 static void each_group_alone(void **state)
 {
 	struct fixture f;
@@ -136,11 +136,19 @@ static void what_takes_a_token(void **state)
 	IS(wq_cancel(f.q, "a/1", 3, NULL), WQ_CANCELLED);
 	IS(wq_try_get(f.q, &it), WQ_OK);
 	assert_string_equal(it.key, "a/2");
+	/* A requeue was no start. */
 	IS(wq_requeue(f.q, &it, WQ_HEAD), WQ_QUEUED);
-	nothing_is_ready(f.q);
-	wq_manual_clock_advance(f.mc, WQ_SECOND);
 	IS(wq_try_get(f.q, &it), WQ_OK);
 	assert_string_equal(it.key, "a/2");
+	IS(wq_requeue(f.q, &it, WQ_TAIL), WQ_QUEUED);
+	IS(wq_try_get(f.q, &it), WQ_OK);
+	assert_string_equal(it.key, "a/3");
+	IS(wq_requeue(f.q, &it, WQ_HEAD), WQ_QUEUED);
+	IS(wq_cancel(f.q, "a/3", 3, NULL), WQ_CANCELLED);
+	IS(wq_try_get(f.q, &it), WQ_OK);
+	assert_string_equal(it.key, "a/2");
+	nothing_is_ready(f.q);
+	IS(wq_add_str(f.q, "a/3"), WQ_QUEUED);
 	IS(wq_add_str(f.q, "a/2"), WQ_MARKED);
 	IS(wq_done(f.q, &it), WQ_QUEUED);
 	nothing_is_ready(f.q);
@@ -151,7 +159,7 @@ static void what_takes_a_token(void **state)
 	fixture_close(&f, 0);
 }
 
-/* [LIMIT] [RATE] Both count. */
+/* [LIMIT] [TOKENS] Both count. */
 static void with_a_limit(void **state)
 {
 	struct fixture f;
@@ -217,7 +225,7 @@ static void slow_and_fast(void *ctx, const wq_key *group, wq_group_settings *s)
 		s->burst = 1;
 }
 
-/* [RATE] Exceptions by group_setup. */
+/* [TOKENS] Exceptions by group_setup. */
 static void rates_by_name(void **state)
 {
 	struct fixture f;
@@ -284,7 +292,7 @@ static void large_bursts(void **state)
 
 /* ---- time --------------------------------------------------------------------------- */
 
-/* [RATE] A get that waits wakes up when a token comes; wq_next_deadline() says when. */
+/* [TOKENS] A get that waits wakes up when a token comes; wq_next_deadline() says when. */
 static void a_token_wakes(void **state)
 {
 	struct fixture f;
@@ -356,7 +364,7 @@ static void due_times_and_tokens(void **state)
 
 /* ---- on the real clock --------------------------------------------------------------- */
 
-/* [RATE] The kernel's clock wakes a get, and the descriptor becomes readable. */
+/* [TOKENS] The kernel's clock wakes a get, and the descriptor becomes readable. */
 static void on_the_real_clock(void **state)
 {
 	wq_options o = rated(200, 0);
@@ -516,9 +524,9 @@ static void buckets_are_forgotten(void **state)
 	wq_manual_clock_advance(f.mc, 1);
 	nothing_is_ready(f.q);
 	IS(wq_next_deadline(f.q), WQ_NEVER);
-	add_keys(f.q, "p", 1);
-	IS(calls, 2); /* as one that was never seen */
-	fixture_close(&f, 1);
+	add_keys(f.q, "p", 6);
+	IS(startable(f.q), 4); /* as one that was never seen */
+	fixture_close(&f, 2);
 }
 
 /* Memory of many buckets comes back. */
@@ -542,9 +550,9 @@ static void memory_comes_back(void **state)
 		if (round == 0)
 			first = f.mem.bytes;
 		else
-			assert_true(f.mem.bytes <= first);
+			assert_true(f.mem.bytes <= first + first / 4);
 	}
-	assert_true(first < peak);
+	assert_true(first < peak * 3 / 4);
 	fixture_close(&f, 0);
 }
 

@@ -319,7 +319,7 @@ static void shutdown_waits_for_blocked_keys(void **state)
 	struct fixture f;
 	struct getter g[3];
 	wq_item held[2], it;
-	int got = -1, left = 0;
+	int got = 0, left = 0;
 
 	(void)state;
 	open_grouped(&f, 1);
@@ -331,19 +331,17 @@ static void shutdown_waits_for_blocked_keys(void **state)
 	for (int i = 0; i < 3; i++)
 		getter_block(&g[i], f.q, WQ_NEVER);
 	IS(wq_done(f.q, &held[0]), WQ_OK);
-	while (got < 0)
-		for (int i = 0; i < 3; i++)
-			if (actor_finished(&g[i].actor))
-				got = i;
-	IS(getter_join(&g[got]), WQ_OK);
+	/* One takes it, and the others leave, though it is held. */
+	for (int i = 0; i < 3; i++) {
+		int rc = getter_join(&g[i]);
+
+		if (rc == WQ_OK)
+			got = i;
+		left += rc == WQ_ESHUTDOWN;
+	}
+	IS(left, 2);
 	assert_string_equal(g[got].item.key, "a/2");
 	IS(wq_done(f.q, &g[got].item), WQ_OK);
-	for (int i = 0; i < 3; i++)
-		if (i != got) {
-			IS(getter_join(&g[i]), WQ_ESHUTDOWN);
-			left++;
-		}
-	IS(left, 2);
 	IS(wq_try_get(f.q, &it), WQ_ESHUTDOWN);
 	fixture_close(&f, 0);
 }
@@ -364,12 +362,40 @@ static void shutdown_of_sleepers(void **state)
 	IS(wq_shutdown(f.q), WQ_OK);
 	actor_blocks(&g[0].actor);
 	actor_blocks(&g[1].actor);
-	/* The last blocked key is cancelled: they leave when the hold ends. */
+	/* The last blocked key is cancelled: they leave, though a key is held. */
 	IS(wq_cancel(f.q, "a/2", 3, NULL), WQ_CANCELLED);
-	IS(wq_done(f.q, &held[0]), WQ_OK);
 	IS(getter_join(&g[0]), WQ_ESHUTDOWN);
 	IS(getter_join(&g[1]), WQ_ESHUTDOWN);
+	IS(wq_done(f.q, &held[0]), WQ_OK);
 	fixture_close(&f, 0);
+}
+
+/* Another get takes the last blocked key: those that waited for it leave, and event loops too. */
+static void taken_by_another(void **state)
+{
+	(void)state;
+	for (enum end end = NEXT; end < ENDS; end++) {
+		struct fixture f;
+		struct getter g;
+		wq_item held[2], it;
+		struct pollfd p = {.events = POLLIN};
+
+		open_grouped(&f, 1);
+		p.fd = wq_fd(f.q);
+		add_keys(f.q, "a", 2);
+		IS(hold_keys(f.q, held, "a/1"), 1);
+		IS(wq_shutdown(f.q), WQ_OK);
+		getter_block(&g, f.q, WQ_NEVER);
+		IS(wq_try_get(f.q, &it), WQ_EAGAIN);
+		IS(poll(&p, 1, 0), 0);
+		end_hold(f.q, end, &held[0]);
+		assert_string_equal(held[0].key, "a/2");
+		IS(getter_join(&g), WQ_ESHUTDOWN);
+		IS(poll(&p, 1, 0), 1);
+		IS(wq_try_get(f.q, &it), WQ_ESHUTDOWN);
+		IS(wq_done(f.q, &held[0]), WQ_OK);
+		fixture_close(&f, 0);
+	}
 }
 
 /* [DRAIN] A drain waits for blocked keys; one that has no time reports them. */
@@ -507,6 +533,7 @@ int main(void)
 	    cmocka_unit_test(over_a_pool),
 	    cmocka_unit_test(shutdown_waits_for_blocked_keys),
 	    cmocka_unit_test(shutdown_of_sleepers),
+	    cmocka_unit_test(taken_by_another),
 	    cmocka_unit_test(drains),
 	    cmocka_unit_test(waits),
 	    cmocka_unit_test(descriptors),

@@ -261,8 +261,6 @@ static void a_long_sum_loses_nothing(void **state)
 	page_close(&p);
 }
 
-/* ---- the form ---------------------------------------------------------------- */
-
 static int count_of(const char *text, const char *part)
 {
 	int n = 0;
@@ -271,6 +269,109 @@ static int count_of(const char *text, const char *part)
 		n++;
 	return n;
 }
+
+/* ---- priorities and groups ---------------------------------------------------- */
+
+static void get_one(wq_queue *q, wq_item *it, const char *key)
+{
+	IS(wq_try_get(q, it), WQ_OK);
+	assert_string_equal(it->key, key);
+}
+
+static void add_at(wq_queue *q, const char *key, int priority)
+{
+	IS(wq_add_with(q, key, strlen(key), &(wq_add_options){.priority = priority}), WQ_QUEUED);
+}
+
+/* By priority from the first that is not 0 on, also when nothing is queued; the sum is the depth. */
+static void depth_by_priority(void **state)
+{
+	struct page p;
+	wq_queue *q;
+	wq_item it;
+
+	(void)state;
+	page_open(&p, "plain");
+	IS(wq_new(&q, &(wq_options){.name = "q", .registry = p.r, .priorities = 1}), WQ_OK);
+	for (int format = WQ_PROMETHEUS; format <= WQ_OPENMETRICS; format++) {
+		if (format == WQ_PROMETHEUS) {
+			add_at(q, "a", 0);
+			add_at(q, "b", 0);
+			value_is(page_text(&p, WQ_PROMETHEUS), "workqueue_depth{name=\"q\"}", 2, 1);
+			IS(count_of(p.t.bytes, "priority="), 0);
+			add_at(q, "c", 7);
+			add_at(q, "d", -32768);
+		}
+		page_text(&p, (enum wq_metrics_format)format);
+		assert_non_null(strstr(p.t.bytes, "workqueue_depth{name=\"plain\"} 0\n"
+		                                  "workqueue_depth{name=\"q\",priority=\"7\"} 1\n"
+		                                  "workqueue_depth{name=\"q\",priority=\"0\"} 2\n"
+		                                  "workqueue_depth{name=\"q\",priority=\"-32768\"} "
+		                                  "1\n# HELP"));
+		IS(count_of(p.t.bytes, "priority="), 3);
+	}
+	get_one(q, &it, "c");
+	add_at(q, "e", 7);
+	IS(wq_add_str(q, "c"), WQ_MARKED);
+	value_is(page_text(&p, WQ_PROMETHEUS), "workqueue_depth{name=\"q\",priority=\"7\"}", 1, 1);
+	value_is(p.t.bytes, "workqueue_depth{name=\"q\",priority=\"dirty\"}", 1, 1);
+	IS(wq_cancel(q, "c", 1, NULL), WQ_CANCELLED);
+	IS(wq_done(q, &it), WQ_OK);
+	for (int i = 0; i < 4; i++) {
+		IS(wq_try_get(q, &it), WQ_OK);
+		IS(wq_done(q, &it), WQ_OK);
+	}
+	value_is(page_text(&p, WQ_PROMETHEUS), "workqueue_depth{name=\"q\",priority=\"0\"}", 0, 1);
+	IS(count_of(p.t.bytes, "priority="), 1);
+	IS(wq_free(q), 0);
+	page_close(&p);
+}
+
+/* However many there are. */
+static void levels_are_bounded(void **state)
+{
+	struct page p;
+	wq_queue *q;
+
+	(void)state;
+	page_open(&p, "plain");
+	IS(wq_new(&q, &(wq_options){.name = "q", .registry = p.r, .priorities = 1}), WQ_OK);
+	for (int i = 0; i < 1000; i++) {
+		char key[16];
+
+		snprintf(key, sizeof key, "%d", i);
+		add_at(q, key, i - 500);
+	}
+	page_text(&p, WQ_PROMETHEUS);
+	IS(count_of(p.t.bytes, "priority="), WQ_LEVELS + 1);
+	value_is(p.t.bytes, "workqueue_depth{name=\"q\",priority=\"499\"}", 1, 1);
+	value_is(p.t.bytes, "workqueue_depth{name=\"q\",priority=\"484\"}", 1, 1);
+	value_is(p.t.bytes, "workqueue_depth{name=\"q\",priority=\"lower\"}", 984, 1);
+	IS(wq_free(q), 1000);
+	page_close(&p);
+}
+
+/* Groups are no labels, and no priorities. */
+static void groups_are_no_labels(void **state)
+{
+	static wq_separator slash = {.byte = '/', .n = 1};
+	wq_options o = {.name = "q", .group = wq_group_before, .group_ctx = &slash};
+	struct page p;
+	wq_queue *q;
+
+	(void)state;
+	page_open(&p, "plain");
+	o.registry = p.r;
+	IS(wq_new(&q, &o), WQ_OK);
+	IS(wq_add_str(q, "a/1"), WQ_QUEUED);
+	value_is(page_text(&p, WQ_PROMETHEUS), "workqueue_depth{name=\"q\"}", 1, 1);
+	IS(count_of(p.t.bytes, "priority="), 0);
+	IS(count_of(p.t.bytes, "group"), 0);
+	IS(wq_free(q), 1);
+	page_close(&p);
+}
+
+/* ---- the form ---------------------------------------------------------------- */
 
 static void the_forms_differ_where_they_must(void **state)
 {
@@ -424,7 +525,7 @@ static void a_snapshot_as_json(void **state)
 	IS(wq_snapshot_json(&s, "q\"\n", text_write, &p.t), WQ_OK);
 	assert_string_equal(
 	    p.t.bytes,
-	    "{\"name\":\"q\\u0022\\u000a\",\"now_ns\":1000000003040,\"queued\":2,\"running\":1,"
+	    "{\"name\":\"q\\\"\\u000a\",\"now_ns\":1000000003040,\"queued\":2,\"running\":1,"
 	    "\"dirty\":1,\"waiting\":7,\"left\":0,\"remembered\":0,\"adds\":8,\"retries\":8,"
 	    "\"merged\":5,\"refused\":0,\"marked\":2,\"dead\":1,\"stale\":3,"
 	    "\"slow_handlers\":0,\"dropped\":2,\"unfinished_ns\":2040,\"next_due_ns\":"
@@ -441,6 +542,70 @@ static void a_snapshot_as_json(void **state)
 	IS(p.t.calls, 1);
 	IS(wq_done(p.rig.f.q, &held), WQ_QUEUED);
 	page_close(&p);
+}
+
+/* What a queue without priorities, groups and values does not have. */
+static void a_rich_snapshot_as_json(void **state)
+{
+	static wq_separator slash = {.byte = '/', .n = 1};
+	struct text t = {0};
+	wq_queue *q;
+	wq_snapshot s;
+	wq_item it;
+
+	(void)state;
+	IS(wq_new(&q, &(wq_options){.priorities = 1,
+	                            .group = wq_group_before,
+	                            .group_ctx = &slash,
+	                            .group_limit = 1}),
+	   WQ_OK);
+	IS(wq_snapshot_take(q, &s), WQ_OK);
+	IS(wq_snapshot_json(&s, NULL, text_write, &t), WQ_OK);
+	IS(count_of(t.bytes, "blocked"), 0);
+	text_free(&t);
+	add_at(q, "h\"/1", 5);
+	add_at(q, "h\"/2", -1);
+	add_at(q, "g/1", 0);
+	get_one(q, &it, "h\"/1");
+	IS(wq_snapshot_take(q, &s), WQ_OK);
+	s.merge_failed = 9;
+	s.queued_lower = 8;
+	IS(wq_snapshot_json(&s, NULL, text_write, &t), WQ_OK);
+	assert_non_null(
+	    strstr(t.bytes,
+	           "\"late\":{\"count\":[0,0,0,0,0,0,0,0,0,0,0,0,0],\"sum_ns\":0},"
+	           "\"blocked\":1,\"groups\":2,\"merge_failed\":9,"
+	           "\"level\":[{\"priority\":0,\"queued\":1},{\"priority\":-1,\"queued\":1}],"
+	           "\"queued_lower\":8,"
+	           "\"busiest\":[{\"name\":\"h\\\"\",\"len\":2,\"queued\":1,\"running\":1},"
+	           "{\"name\":\"g\",\"len\":1,\"queued\":1,\"running\":0}]}"));
+	text_free(&t);
+	IS(wq_done(q, &it), WQ_OK);
+	IS(wq_free(q), 2);
+}
+
+/* All that fits into a snapshot, with names that take six bytes for one. */
+static void the_longest_groups_as_json(void **state)
+{
+	struct text t = {0};
+	wq_snapshot s = {.next_due_ns = WQ_NEVER, .groups = WQ_BUSIEST, .nbusiest = WQ_BUSIEST};
+	char expected[32 + 6 * WQ_SAMPLE_BYTES] = "{\"name\":\"";
+
+	(void)state;
+	for (int i = 0; i < WQ_SAMPLE_BYTES - 1; i++)
+		strcat(expected, "\\u0001");
+	strcat(expected, "\",\"len\":1000,");
+	s.nlevels = WQ_LEVELS;
+	for (int i = 0; i < WQ_BUSIEST; i++) {
+		memset(s.busiest[i].name, 1, WQ_SAMPLE_BYTES - 1);
+		s.busiest[i].len = 1000;
+		s.busiest[i].queued = s.busiest[i].running = UINT64_MAX;
+	}
+	IS(wq_snapshot_json(&s, NULL, text_write, &t), WQ_OK);
+	IS(count_of(t.bytes, expected), WQ_BUSIEST);
+	IS(count_of(t.bytes, "{\"priority\":0,\"queued\":0}"), WQ_LEVELS);
+	IS(t.bytes[t.n - 1], '}');
+	text_free(&t);
 }
 
 /* Each byte of it takes six: it is written in several pieces. */
@@ -485,7 +650,7 @@ static void keys_that_are_no_text(void **state)
 	    {"\xf5\x80\x80\x80", "\\ufffd\\ufffd\\ufffd\\ufffd"},
 	    {"\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80",
 	     "\\ufffd\\ufffd\\ufffd\\ufffd\\ufffd\\ufffd\\ufffd\\ufffd\\ufffd\\ufffd"},
-	    {"\x01\x1f \x7f\"\\/", "\\u0001\\u001f \\u007f\\u0022\\u005c/"},
+	    {"\x01\x1f \x7f\"\\/", "\\u0001\\u001f \\u007f\\\"\\\\/"},
 	};
 
 	(void)state;
@@ -549,6 +714,9 @@ int main(void)
 	    cmocka_unit_test(the_buckets_of_both_formats),
 	    cmocka_unit_test(an_age_that_nobody_knows),
 	    cmocka_unit_test(a_long_sum_loses_nothing),
+	    cmocka_unit_test(depth_by_priority),
+	    cmocka_unit_test(levels_are_bounded),
+	    cmocka_unit_test(groups_are_no_labels),
 	    cmocka_unit_test(the_forms_differ_where_they_must),
 	    cmocka_unit_test(names_are_escaped),
 	    cmocka_unit_test(series_come_and_go_with_their_queue),
@@ -556,6 +724,8 @@ int main(void)
 	    cmocka_unit_test(bad_arguments),
 	    cmocka_unit_test(a_writer_may_use_everything),
 	    cmocka_unit_test(a_snapshot_as_json),
+	    cmocka_unit_test(a_rich_snapshot_as_json),
+	    cmocka_unit_test(the_longest_groups_as_json),
 	    cmocka_unit_test(a_long_name_of_control_characters),
 	    cmocka_unit_test(keys_that_are_no_text),
 	    cmocka_unit_test(long_keys_are_cut_at_a_character),

@@ -745,6 +745,44 @@ static void a_pool_takes_the_highest(void **state)
 	fixture_close(f, 0);
 }
 
+/* Time stands still for the thread that made it, and an hour passes before others look again. */
+struct leap {
+	pthread_t maker;
+	_Atomic int64_t now_ns;
+	_Atomic bool on;
+};
+
+static int64_t leap_now(void *ctx)
+{
+	struct leap *l = ctx;
+
+	if (l->on && !pthread_equal(pthread_self(), l->maker))
+		l->now_ns = WQ_HOUR;
+	return l->now_ns;
+}
+
+/* A get is woken by an add. What has come due until it looks goes first, if it is higher. */
+static void due_while_it_woke(void **state)
+{
+	struct leap leap = {.maker = pthread_self()};
+	wq_clock clock = {.now = leap_now, .ctx = &leap};
+	struct getter g;
+	wq_queue *q;
+
+	(void)state;
+	IS(wq_new(&q, &(wq_options){.priorities = 1, .clock = &clock, .spin_ns = WQ_SPIN_NEVER}),
+	   WQ_OK);
+	IS(add_full(q, "high", 1, NULL, WQ_HOUR), WQ_DELAYED);
+	getter_block(&g, q, WQ_NEVER);
+	leap.on = true;
+	IS(add_at(q, "low", 0), WQ_QUEUED);
+	IS(getter_join(&g), WQ_OK);
+	assert_string_equal(g.item.key, "high");
+	IS(wq_done(q, &g.item), WQ_OK);
+	keys_are(q, "low");
+	IS(wq_free(q), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -770,6 +808,7 @@ int main(void)
 	    cmocka_unit_test(counted_by_level),
 	    WITH_FIXTURE(without_priorities),
 	    cmocka_unit_test(a_pool_takes_the_highest),
+	    cmocka_unit_test(due_while_it_woke),
 	};
 
 	return cmocka_run_group_tests_name("priority", tests, NULL, NULL);

@@ -3,7 +3,7 @@
  * met otherwise. WQ_SHIM is a list of these, with a space between them:
  *
  *   vfork:ERRNO:FILE       vfork() fails with it as long as FILE exists; each time FILE grows by a byte
- *   pipe2:ERRNO:FILE       likewise, and so epoll_ctl
+ *   pipe2:ERRNO:FILE       likewise, and so epoll_ctl and fsync
  *   getsockopt:ERRNO:FILE  likewise, if it is asked who the other side is
  *   read:ERRNO:FILE        read() of standard input fails with it once, and FILE is removed
  *   torn:ERRNO:FIFO        a record that is appended to a file is cut in half; the other half fails with
@@ -103,6 +103,14 @@ int pipe2(int fd[2], int flags)
 
 	*(void **)&real = dlsym(RTLD_NEXT, "pipe2");
 	return fails("pipe2") ? -1 : real(fd, flags);
+}
+
+int fsync(int fd)
+{
+	int (*real)(int);
+
+	*(void **)&real = dlsym(RTLD_NEXT, "fsync");
+	return fails("fsync") ? -1 : real(fd);
 }
 
 int getsockopt(int fd, int level, int name, void *value, socklen_t *size)

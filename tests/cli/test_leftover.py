@@ -154,6 +154,13 @@ class State(Served):
         self.assertEqual(sorted(key for key, _, _ in records), [b"late", b"later"])
         self.assertGreater(min(due for _, due, _ in records), 9e9)
 
+    def test_as_many_failures_as_there_can_be(self):
+        most = 0x3fffff
+        for failures in (most - 100, most - 3, most - 1, most, most + 1):
+            (self.dir / "left").write_bytes(HEAD + b"\n@0\t%d\ta\n" % failures)
+            p = self.wq("run", "-a", "left", "--", "sh", "-c", "echo {#}")
+            self.assertEqual((p.returncode, int(p.stdout)), (0, min(failures, most) + 1))
+
     def test_what_was_not_read(self):
         """Keys that the run did not even take keep what the file said of them."""
         (self.dir / "left").write_bytes(HEAD + b"\n" + b"".join(b"@%d.250\t%d\tk%d\n" % (2 ** 33, i, i) for i in range(50)))
@@ -194,6 +201,22 @@ class State(Served):
         taken = int(re.search(r"(\d+) of \d+ given", self.complaint)[1])
         self.stop()
         self.assertEqual(sorted(int(key) for key, _, _ in self.records()), list(range(taken)))
+
+    def test_without_memory_for_their_order(self):
+        """There is some for their number, but not for their bytes: they are written, in any order."""
+        if rig.is_sanitized():
+            self.skipTest("the sanitizer needs all addresses there are")
+        keys = [b"%d" % i + b"x" * 60000 for i in range(200)]
+        self.serve("--leftover=left", "--max-queue=1000")
+        self.ask("pause")
+        self.ask("add", "-", input=b"\n".join(keys))
+        with open(f"/proc/{self.run_.pid}/statm", encoding="ascii") as f:
+            room = int(f.read().split()[0]) * resource.getpagesize() + (4 << 20)
+        resource.prlimit(self.run_.pid, resource.RLIMIT_AS, (room, room))
+        self.stop()
+        left = [key for key, _, _ in self.records()]
+        self.assertNotEqual(left, keys)
+        self.assertEqual(sorted(left), sorted(keys))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,5 @@
 """The commands that talk to a run: each order, and each of its errors."""
+import errno
 import json
 import os
 import signal
@@ -62,6 +63,15 @@ class Add(Served):
         self.give(p, "b")
         self.until_status(done=2)
         self.assertEqual(self.finish(p), (0, ""))
+
+    def test_input_interrupted(self):
+        once = self.dir / "once"
+        once.touch()
+        self.serve()
+        self.ask("pause")
+        self.ask("add", "-", input="a\nb\n", env=self.shim(f"read:{errno.EINTR}:{once}"))
+        self.assertFalse(once.exists())
+        self.assertEqual((self.keys(), self.complaint), (["a", "b"], ""))
 
     def test_many(self):
         self.serve("--max-queue", "1000000")
@@ -520,6 +530,25 @@ class End(Served):
             self.assertIn("wq: terminating the commands; once more kills them\n", self.said())
             self.assertNotIn("stopping:", self.said())
             self.assertEqual(self.lines("left"), ["a", "b"])
+
+    def test_drained_once(self):
+        """The second order to stop does not make due what has failed since the first."""
+        self.fifo("go")
+        self.serve("-j1", "--on-term=drain", "--backoff=1h", "--leftover=left", "--log=log",
+                   command=("sh", "-c", "[ $0 = a ] && exit 1; touch up$0; read x <go"))
+        self.ask("add", "first", "a", "last")
+        self.until_file("upfirst")
+        self.ask("stop", "--no-wait")
+        self.let("go")
+        self.until_file("uplast")
+        for _ in range(2):
+            s = self.status()
+            self.assertEqual((s["phase"], s["waiting"], s["queued"], s["running"]), ("draining", 1, 0, 1))
+            self.ask("stop", "--no-wait")
+        self.let("go")
+        self.assertEqual(self.ended(), 75)
+        self.assertEqual(self.left(), ["a"])
+        self.assertEqual([a["attempt"] for a in self.log() if a["key"] == "a"], [1])
 
     def test_input_too(self):
         """-a - beside a socket: the end of the input is not the end of the run."""

@@ -379,7 +379,7 @@ class Dead(Gated):
         self.ask("add", "--wait", "bad", status=123)
         self.assertEqual([json.loads(line)["outcome"] for line in self.lines("log")], ["dead"])
         (e,) = self.ls("--state=dead")
-        self.assertEqual(set(e), {"key", "state", "since_s", "failures", "dirty"})
+        self.assertEqual(set(e), {"key", "state", "since_s", "failures", "dirty", "priority"})
 
 
 if __name__ == "__main__":

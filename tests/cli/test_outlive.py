@@ -133,6 +133,22 @@ class Detached(Outlive):
         self.assertEqual(p.wait(rig.PATIENCE), 75)
         self.assertEqual((self.lines("ended"), self.there()), (["ended"], []))
 
+    def test_who_is_left_behind_has_no_time_if_the_run_stops(self):
+        """The command has ended, and half a second for the rest of its group has begun, which the clock never ends."""
+        p = self.start("run", "--grace=1h", "--", "sh", "-c",
+                       "sh -c 'trap \"echo ended >ended; exit\" TERM; touch up; while :; do sleep .01; done' &"
+                       "while [ ! -e up ]; do :; done; echo $$ >pid.new; mv pid.new pid",
+                       env=self.shim("clock:1000000:/nowhere"))
+        self.give(p, "a")
+        self.until_file("pid")
+        pid = int((self.dir / "pid").read_text())
+        self.until(lambda: not Path(f"/proc/{pid}").exists(), "the end of the command")
+        for said in (b"stopping", b"terminating"):
+            p.terminate()
+            self.assertIn(said, p.stderr.readline())
+        self.assertEqual(p.wait(rig.PATIENCE), 0)
+        self.assertEqual((self.lines("ended"), self.there()), (["ended"], []))
+
 
 if __name__ == "__main__":
     main()

@@ -367,7 +367,7 @@ class Frames(Served):
 
     def test_malformed(self):
         self.serve()
-        for data in (b"x", b":,", b"1:ab", b"99999999999999999999:", b"-1:,", b"66561:", b"5;hello,", b"\0", b"\n",
+        for data in (b"x", b":,", b"1:ab", b"99999999999999999999:", b"-1:,", b"132097:", b"5;hello,", b"\0", b"\n",
                      b"GET / HTTP/1.1\r\n\r\n", b"0x3:abc,", b"6:status;"):
             self.assertRegex(self.say(data, shut=False), rb"\A\d+:!1 not a command", data)
         self.assertEqual(self.status()["connections"], 1)
@@ -393,7 +393,7 @@ class Frames(Served):
 
     def test_unknown(self):
         self.serve()
-        for order in (b"", b"nonsense", b"\xff\x1b", b"x" * 66560, b"statuss", b"\0\0\0"):
+        for order in (b"", b"nonsense", b"\xff\x1b", b"x" * 132096, b"statuss", b"\0\0\0"):
             self.assertRegex(self.say(frame(order)), rb"!2 .*unknown command", order[:20])
 
     def test_bad_fields(self):

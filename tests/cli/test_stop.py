@@ -1,4 +1,5 @@
 """Signals, what is left over, exit statuses, and keys that keep coming."""
+import errno
 import json
 import os
 import re
@@ -481,6 +482,20 @@ class Leftover(Stopping):
             "wq: left: Is a directory: 0 of 2 keys saved, 2 printed below", "b", "c",
             "wq: stopped with 2 keys unfinished: 0 in left, 2 printed above"])
         self.assertEqual(os.listdir(self.dir), ["left"])
+
+    def test_cannot_be_written_to_the_disk(self):
+        """Then the file stays the old one."""
+        gate = self.dir / "gate"
+        gate.touch()
+        (self.dir / "left").write_text("old\n")
+        p = self.wq("run", "-j1", "--leftover=left", "--", "sh", "-c", "kill $PPID", input="a\nb\nc\n",
+                    env=self.shim(f"fsync:{errno.EIO}:{gate}"))
+        self.assertEqual(p.returncode, 75)
+        self.assertEqual(p.stderr.decode().splitlines()[1:], [
+            "wq: left: Input/output error: 0 of 2 keys saved, 2 printed below", "b", "c",
+            "wq: stopped with 2 keys unfinished: 0 in left, 2 printed above"])
+        self.assertEqual(self.lines("left"), ["old"])
+        self.assertEqual(sorted(os.listdir(self.dir)), ["gate", "left"])
 
     def test_cannot_be_opened(self):
         p = self.wq("run", "--leftover=no/left", "--", "touch", "x", input="a\n")

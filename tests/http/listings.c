@@ -232,12 +232,34 @@ static void test_without_memory(void **state)
 	wq_free(q);
 }
 
+/* A listing that is dropped is freed, for want of room and because there is a newer one. */
+static void test_no_leak(void **state)
+{
+	wq_queue *q = named("q");
+	size_t before = 0;
+
+	(void)state;
+	for (int i = 0; i < 3000; i++) {
+		char match[16];
+
+		snprintf(match, sizeof match, "%d", i % 2 ? 0 : i);
+		IS(ask("q", match, 1), MHD_HTTP_OK);
+		now_ns += WQ_HOUR;
+		if (i == 1000)
+			before = allocated();
+	}
+	/* Of each as little as 100 bytes would be more. */
+	assert_in_range(allocated(), 0, before + 100000);
+	wq_free(q);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test_setup_teardown(test_so_many, setup, teardown),
 	    cmocka_unit_test_setup_teardown(test_so_large, setup, teardown),
 	    cmocka_unit_test_setup_teardown(test_without_memory, setup, teardown),
+	    cmocka_unit_test_setup_teardown(test_no_leak, setup, teardown),
 	    cmocka_unit_test_setup_teardown(test_debts, setup, teardown),
 	    cmocka_unit_test(test_ration),
 	};

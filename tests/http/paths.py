@@ -160,6 +160,31 @@ class Paths(Case):
         self.assertEqual(self.names("q", match="old"), ["old", "older"])
         self.assertEqual(self.names("q", match="ol", state="queued"), [])
 
+    def test_rich_keys(self):
+        """What keys bring along, cut; a key that brings nothing, in a queue that has nothing, is as ever."""
+        self.tell("queue", "plain")
+        self.tell("add", "plain", "a")
+        (k,) = self.keys("plain")["keys"]
+        self.assertEqual(set(k), {"key", "len", "state", "age_ns", "due_ns", "running_ns", "failures"})
+        self.tell("rich", "q")
+        self.tell("add", "q", "h/0")
+        self.tell("bring", "q", "h/1", 5, "why")
+        self.tell("bring", "q", "g" * 200 + "/2", -7, "\u20ac" * 100)
+        self.tell("get", "q")
+        found = {k["key"]: k for k in self.keys("q")["keys"]}
+        self.assertEqual({n: found["h/1"][n] for n in ("priority", "group", "group_len", "value", "value_len")},
+                         {"priority": 5, "group": "h", "group_len": 1, "value": "why", "value_len": 3})
+        self.assertEqual((found["h/0"]["group"], "priority" in found["h/0"], "value" in found["h/0"]), ("h", False, False))
+        long = found["g" * 127]
+        self.assertEqual((long["priority"], long["group"], long["group_len"]), (-7, "g" * 63, 200))
+        self.assertEqual((long["value"], long["value_len"]), ("\u20ac" * 21, 300))
+        picture = self.until(lambda: next((q for q in self.json("/api/queues")["queues"] if q["name"] == "q" and q["running"]), None))
+        self.assertEqual((picture["blocked"], picture["groups"]), (1, 2))
+        self.assertEqual(picture["level"], [{"priority": 0, "queued": 1}, {"priority": -7, "queued": 1}])
+        self.assertEqual([(g["name"], g["len"], g["queued"], g["running"]) for g in picture["busiest"]],
+                         [("h", 1, 1, 1), ("g" * 127, 200, 1, 0)])
+        self.assertIn(b'workqueue_depth{name="q",priority="-7"} 1\n', self.ask("/metrics")[2])
+
     def test_keys_left_over(self):
         """What waits in a queue that is shut down is left over; what failed is told from what was delayed."""
         self.tell("queue", "q")

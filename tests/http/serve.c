@@ -8,6 +8,8 @@
  *   queue NAME                      | a queue on the manual clock, which begins at 1000 s
  *   live NAME                       | a queue on the real clock, of which cost is counted
  *   free NAME                       | ends what is held, frees it
+ *   rich NAME                       | the same, with priorities, values, and groups up to the first /
+ *   bring NAME KEY PRIORITY VALUE   | an add to it
  *   add NAME KEY, after NAME NS KEY, fill NAME COUNT
  *   get NAME, retry NAME            | the next key is held, or fails
  *   advance NS                      | of the manual clock
@@ -228,11 +230,12 @@ static int64_t stop(struct word *w)
 	return wq_http_stop(h);
 }
 
-static int64_t queue_of(struct word *w, const wq_clock *clock)
+static int64_t make(struct word *w, wq_options o)
 {
-	wq_options o = {.name = w[1].bytes, .registry = registry, .clock = clock};
 	size_t i = 0;
 
+	o.name = w[1].bytes;
+	o.registry = registry;
 	while (queues[i].q)
 		i++;
 	queues[i] = (struct served){0};
@@ -244,12 +247,33 @@ static int64_t queue(struct word *w)
 {
 	wq_clock c = wq_manual_clock_clock(clock_of_tests);
 
-	return queue_of(w, &c);
+	return make(w, (wq_options){.clock = &c});
+}
+
+static int64_t rich(struct word *w)
+{
+	static wq_separator slash = {.byte = '/', .n = 1};
+	wq_clock c = wq_manual_clock_clock(clock_of_tests);
+
+	return make(w, (wq_options){.clock = &c,
+	                            .priorities = 1,
+	                            .values = 1,
+	                            .group = wq_group_before,
+	                            .group_ctx = &slash,
+	                            .group_limit = 1});
+}
+
+static int64_t bring(struct word *w)
+{
+	return wq_add_with(served_of(&w[1])->q, w[2].bytes, w[2].len,
+	                   &(wq_add_options){.priority = atoi(w[3].bytes),
+	                                     .value = w[4].bytes,
+	                                     .value_len = w[4].len});
 }
 
 static int64_t live(struct word *w)
 {
-	return queue_of(w, &(wq_clock){.now = live_now});
+	return make(w, (wq_options){.clock = &(wq_clock){.now = live_now}});
 }
 
 static int64_t free_it(struct word *w)
@@ -371,7 +395,8 @@ static const struct {
                 {"after", add_after, 4}, {"fill", fill, 3},       {"get", get, 2},
                 {"retry", retry, 2},     {"advance", advance, 2}, {"work", work, 3},
                 {"fail", fail_after, 2}, {"cost", cost, 1},       {"slow", set_slow, 2},
-                {"full", set_full, 2},   {"shut", shut, 2}};
+                {"full", set_full, 2},   {"shut", shut, 2},       {"rich", rich, 2},
+                {"bring", bring, 5}};
 
 static size_t split(char *line, struct word w[WORDS])
 {

@@ -571,6 +571,7 @@ int model_requeue(struct model *m, int key, uint64_t hold, enum wq_where where)
 		return WQ_ESTALE;
 	model_keep(m, key);
 	take_back(m, key);
+	model_give_back(m, key);
 	leave(m, key);
 	push(m, key, where, false, m->now_ns);
 	return WQ_QUEUED;

@@ -217,6 +217,8 @@ bool model_aged_place(struct model *m, int key, int priority, int64_t since_ns);
 /* The next group that gets a token until then; -1: none. It has it from now on. */
 int model_next_token(const struct model *m, int64_t until_ns, int64_t *at_ns);
 void model_token(struct model *m, int group);
+/* The key is requeued: its hold was no start. */
+void model_give_back(struct model *m, int key);
 
 /* A copy with that load finds an add. WQ_OK, or why the merge fails: nothing has changed. */
 int model_merge_value(const struct model *m, struct model_load *into, const char *value,

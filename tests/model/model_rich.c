@@ -212,6 +212,19 @@ int model_next_token(const struct model *m, int64_t until_ns, int64_t *at_ns)
 	return next;
 }
 
+void model_give_back(struct model *m, int key)
+{
+	int group = model_group_of(m, key);
+	int64_t token_ns;
+
+	if (group < 0 || (token_ns = rules_of(m, group)->token_ns) == 0)
+		return;
+	m->groups[group].spent_ns = spent(m, group, m->moment_ns) - token_ns;
+	m->groups[group].spent_at = m->moment_ns;
+	if (m->groups[group].spent_ns < 0)
+		m->groups[group].spent_ns = 0;
+}
+
 void model_token(struct model *m, int group)
 {
 	regroup(m, group, false);

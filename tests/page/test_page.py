@@ -248,6 +248,25 @@ class Exact(PageTest):
         self.assertIn("the last 2 min", self.text("pods", ".note"))
         self.no_errors()
 
+    def test_what_keys_bring_along(self):
+        """Priority, group and value behind the key, as text; the levels and the busiest groups of the queue."""
+        self.server.keys["pods"] = [fake.key("a/1", ["running"], priority=-5, group="a", group_len=1, value=HOSTILE, value_len=64),
+                                    fake.key("b", ["running"])]
+        self.serve(lambda: [fake.picture("pods", queued=7, running=2, blocked=3, groups=2, merge_failed=0, queued_lower=2,
+                                         level=[{"priority": 9, "queued": 1}, {"priority": 0, "queued": 4}],
+                                         busiest=[{"name": HOSTILE, "len": 200, "queued": 6, "running": 1}]),
+                            fake.picture("plain")], "#open=pods&open=plain")
+        self.server.keys["plain"] = []
+        self.wait("the keys", lambda: [r[0] for r in self.keys("pods", "running")] ==
+                  [f"a/1 priority -5, group a, value {HOSTILE}…", "b"])
+        self.assertEqual(self.text("pods", ".levels"), "Queued by priority: 9: 1, 0: 4, lower: 2.")
+        self.assertEqual(self.text("pods", ".groups"),
+                         f"2 groups, 3 of the queued keys blocked. The busiest: {HOSTILE}… (1 running, 6 queued).")
+        shown = self.js("return [...document.querySelectorAll('.levels, .groups')].map((e) => e.checkVisibility())")
+        self.assertEqual(shown, [True, True, False, False])
+        self.assertIsNone(self.js("return window.hacked"))
+        self.no_errors()
+
     def test_headline(self):
         """The age of the head of the queue, and what needs a person, open or not."""
         self.server.keys.update(calm=[], stuck=[], ordered=[])

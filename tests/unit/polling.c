@@ -108,6 +108,14 @@ static int64_t wait_for_key(int64_t ns)
 	return world.polled_ns;
 }
 
+static void the_first_poll(void **state)
+{
+	(void)state;
+	open_world(0);
+	assert_in_range(wait_for_key(WQ_MILLISECOND), 29 * WQ_MICROSECOND, 31 * WQ_MICROSECOND);
+	close_world();
+}
+
 static void shrink(void)
 {
 	for (int i = 0; i < 10; i++)
@@ -206,6 +214,7 @@ static void a_fixed_poll_stays(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(the_first_poll),
 	    cmocka_unit_test(long_waits_shrink_the_poll),
 	    cmocka_unit_test(one_short_wait_restores_it),
 	    cmocka_unit_test(waits_beyond_the_longest_poll),

@@ -41,6 +41,15 @@ static void add_timer(wq_wheel *w, struct timer *t, int64_t due_ns)
 	live++;
 }
 
+static uint32_t segments_of(const wq_wheel *w)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < w->places.nsegments; i++)
+		n += w->places.segments[i].word != NULL;
+	return n;
+}
+
 static void is_whole(const wq_wheel *w)
 {
 	int64_t used = 0;
@@ -126,15 +135,35 @@ static void a_crowd_gives_its_memory_back(void **state)
 		wq_wheel_advance(w, (cancels + 1) * WQ_HOUR);
 		IS(live, 0);
 		assert_false(w->places.shelves);
-
-		uint32_t segments = 0;
-
-		for (uint32_t i = 0; i < w->places.nsegments; i++)
-			segments += w->places.segments[i].word != NULL;
-		assert_in_range(segments, 0, 1);
+		assert_in_range(segments_of(w), 0, 1);
 	}
 	IS(wq_wheel_free(w), 0);
 	memory_balanced(&mem);
+}
+
+/* New timers take the places of those that have gone, before there is another segment. */
+static void places_are_used_again(void **state)
+{
+	enum { SEGMENTS = 3, TIMERS = SEGMENTS * WQ__SHELF };
+	wq_wheel *w;
+
+	(void)state;
+	live = 0;
+	IS(wq_wheel_new(&w, 0, NULL), WQ_OK);
+	for (int i = 0; i < TIMERS; i++)
+		add_timer(w, &timers[i], WQ_SECOND);
+	IS(segments_of(w), SEGMENTS);
+	for (int i = 0; i < TIMERS; i += 2) {
+		IS(wq_wheel_cancel(w, timers[i].id), WQ_OK);
+		live--;
+	}
+	for (int i = 0; i < TIMERS; i += 2)
+		add_timer(w, &timers[i], WQ_SECOND);
+	IS(segments_of(w), SEGMENTS);
+	is_whole(w);
+	last_ns = 0;
+	IS(wq_wheel_advance(w, WQ_SECOND), TIMERS);
+	IS(wq_wheel_free(w), 0);
 }
 
 /* Timers of one tick are in few segments: their own, one begun before, and one that is begun. */
@@ -174,6 +203,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(a_random_tape),
 	    cmocka_unit_test(a_crowd_gives_its_memory_back),
+	    cmocka_unit_test(places_are_used_again),
 	    cmocka_unit_test(what_fires_together_lies_together),
 	};
 
