@@ -52,7 +52,7 @@ void dead_put(struct dead *d, const wq_item *item, int64_t now_ns)
 	    .key = k->bytes,
 	};
 	memcpy(k->bytes, item->key, item->len);
-	if (item->value_len > 0)
+	if (item->value)
 		memcpy(k->bytes + item->len, item->value, item->value_len);
 	if (!tsearch(k, &d->tree, compare)) {
 		free(k);

@@ -102,7 +102,7 @@ static void copy(char *to, const void *from, size_t len)
 {
 	size_t n = len < SHOWN_MORE ? len : SHOWN_MORE;
 
-	if (n > 0)
+	if (from)
 		memcpy(to, from, n);
 }
 

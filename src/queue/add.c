@@ -369,7 +369,7 @@ int wq__light_add(struct wq__memory *m, const void *key, size_t len, const wq_ad
 	e->added_ns = wq__stamp(m);
 	if (m->flags & WQ__VALUED)
 		*wq__carried_by(m, e) = (struct wq__carried){.value = value};
-	if (m->rank) {
+	if (s.line) {
 		*wq__standing_of(m, e) =
 		    (struct wq__standing){.group = s.group, .priority = (int16_t)o->priority};
 		enter_spot(m, &s, e, id);

@@ -166,8 +166,10 @@ static int16_t reminder_priority(struct wq__memory *m, const struct wq__standing
 {
 	const struct wq__standing *s = wq__standing_of(m, key);
 	bool held = key->bits & WQ_STATE_RUNNING;
-	int16_t own = held && !(has_copy(key) && s->priority > s->held) ? s->held : s->priority;
+	int16_t own = s->priority;
 
+	if (held && !(has_copy(key) && s->priority > s->held))
+		own = s->held;
 	/* Of another group, if the user's function has changed its mind. */
 	if ((held && reminder->priority <= own) ||
 	    !wq__rank_reserve(m, key, reminder->group, reminder->priority))
