@@ -270,6 +270,16 @@ static bool all_returned(void *arg)
 	return true;
 }
 
+/* All calls have returned, or one of them has got a key since, which others may wait for. */
+static bool returned_or_holds(void *arg)
+{
+	for (int k = 0; k < PAIRS_KEYS; k++) {
+		if (run.holding[k] && !run.pooled[k])
+			return true;
+	}
+	return all_returned(arg);
+}
+
 static void finisher(void *arg)
 {
 	wq_report r;
@@ -291,9 +301,11 @@ static void finisher(void *arg)
 	sim_call_begin();
 	SIM_CHECK(wq_shutdown(run.q) == WQ_OK);
 	run.cut = run.cut ? run.cut : sim_call_last();
-	end_holds();
-	work_off(false);
-	sim_until(all_returned, NULL);
+	do {
+		end_holds();
+		work_off(false);
+		sim_until(returned_or_holds, NULL);
+	} while (!all_returned(NULL));
 	end_holds();
 	work_off(false);
 	if (run.pool)
