@@ -12,7 +12,8 @@
  * starts one key of the group, or as many as the group's weight; then the next group has its turn.
  * Inside a group keys are first in, first out. So a million keys of one group do not delay ten keys
  * of another. With priorities, a group is in the level of its highest ready key, and the groups of
- * one level take turns. A start is a get of the key, the first one or after a retry.
+ * one level take turns. A group that comes to a level, or may start a key again, goes behind the
+ * others. A start is a get of the key, the first one or after a retry.
  *
  * [LIMIT] At most `limit` keys of a group are held at once, over all workers. Other keys of the
  * group are blocked: they are queued, wq_len() counts them, but no get takes them until a hold of

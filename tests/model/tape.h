@@ -7,6 +7,9 @@
  *     options of queue 0, options of queue 1, then for each step:
  *     bits 0-4 the operation (the list OPS in tape.c), bits 5-7 the queue
  *     (7: queue 1), then its arguments; bytes that are missing read as 0
+ *
+ * Bits 2-4 of the options, if they are 4: priorities, groups or values follow
+ * (tape_rich.c), and each add reads a byte more, for what it brings.
  */
 #ifndef WQ_TEST_TAPE_H
 #define WQ_TEST_TAPE_H
