@@ -677,6 +677,7 @@ static wq__forced uint32_t pop_ranked(struct wq__memory *m)
 	if (wq__unlikely(r->grouped || r->levels.nearly > 0))
 		return wq__rank_pop(m);
 	line = (struct wq__line *)wq__levels_top(&r->levels);
+	assert(line);
 	id = line->head;
 
 	const struct wq__entry *e = wq__entry_at(m, id);

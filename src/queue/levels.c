@@ -323,7 +323,7 @@ static void put_first(const struct wq__levels_of *of, const struct wq__levels *l
 void wq__levels_push(const struct wq__levels_of *of, struct wq__levels *l, int level, uint32_t id,
                      enum wq_where where)
 {
-	struct wq__line *line = wq__levels_line(l, level);
+	struct wq__line *line = wq__levels_reserved(l, level);
 	struct wq__link *e = wq__link_at(of, id);
 	uint32_t head = line->head;
 
@@ -350,7 +350,7 @@ static wq__cold void remove_early(struct wq__levels *l, const struct wq__link *e
 
 void wq__levels_remove(const struct wq__levels_of *of, struct wq__levels *l, int level, uint32_t id)
 {
-	struct wq__line *line = wq__levels_line(l, level);
+	struct wq__line *line = wq__levels_reserved(l, level);
 	uint32_t head = line->head;
 
 	if (wq__unlikely(wq__link_at(of, id)->place & 1)) {
@@ -426,7 +426,7 @@ uint32_t wq__levels_first(const struct wq__levels_of *of, const struct wq__level
 
 void wq__levels_count(struct wq__levels *l, int level, int by)
 {
-	wq__levels_line(l, level)->keys += (uint32_t)by;
+	wq__levels_reserved(l, level)->keys += (uint32_t)by;
 }
 
 const struct wq__line *wq__levels_below(const struct wq__levels *l, int level)

@@ -17,6 +17,7 @@
 #ifndef WQ_QUEUE_LEVELS_H
 #define WQ_QUEUE_LEVELS_H
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <wq/heap.h>
@@ -152,6 +153,15 @@ static inline struct wq__line *wq__levels_line(struct wq__levels *l, int level)
 		if (l->few[i].level == level)
 			return &l->few[i];
 	return NULL;
+}
+
+/* The same of a level that is. */
+static inline struct wq__line *wq__levels_reserved(struct wq__levels *l, int level)
+{
+	struct wq__line *line = wq__levels_line(l, level);
+
+	assert(line);
+	return line;
 }
 
 /* The highest line that is not empty; NULL: all are. Without aging, and none is early. */

@@ -505,10 +505,11 @@ static inline uint32_t first_of(const struct wq__rank *r, struct wq__levels *l,
 
 	if (wq__likely(r->of.aging_ns == 0 && l->nearly == 0)) {
 		*line = (struct wq__line *)wq__levels_top(l);
+		assert(*line);
 		return (*line)->head;
 	}
 	id = wq__levels_first(&r->of, l, &level);
-	*line = wq__levels_line(l, level);
+	*line = wq__levels_reserved(l, level);
 	return id;
 }
 
