@@ -110,7 +110,7 @@ static wq__apart uint32_t pop_special(struct wq__memory *m)
 	return m->flags & WQ__ORDERED ? pop_order(m) : pop_lane(m, wq__lane_of(m));
 }
 
-/* Where an entry names its holder's copy of the key. */
+/* Where an entry names its holder's copies of the key, and of the value. */
 static char **copy_of(const struct wq__memory *m, struct wq__entry *e)
 {
 	return (char **)(void *)((char *)e + wq__entry_room_offset(wq__entry_len(e)) + m->copy_at);
@@ -123,24 +123,24 @@ static char **copy_of(const struct wq__memory *m, struct wq__entry *e)
  */
 static wq__cold void copy_key(const struct wq__memory *m, struct wq__entry *e, wq_item *item)
 {
-	char *copy = malloc(item->len + 1 + item->value_len + 1);
+	char **copies = copy_of(m, e);
 
-	*copy_of(m, e) = copy;
-	if (!copy)
+	copies[0] = malloc(item->len + 1);
+	if (copies[0])
+		item->key = memcpy(copies[0], e->key, item->len + 1);
+	if (!(m->flags & WQ__VALUED))
 		return;
-	memcpy(copy, e->key, item->len + 1);
-	item->key = copy;
-	if (!item->value)
-		return;
-	copy += item->len + 1;
-	memcpy(copy, item->value, item->value_len + 1);
-	item->value = copy;
+	copies[1] = item->value ? malloc(item->value_len + 1) : NULL;
+	if (copies[1])
+		item->value = memcpy(copies[1], item->value, item->value_len + 1);
 }
 
 /* The hold ends. */
 static wq__cold void free_copy(const struct wq__memory *m, struct wq__entry *e)
 {
-	free(*copy_of(m, e));
+	free(copy_of(m, e)[0]);
+	if (m->flags & WQ__VALUED)
+		free(copy_of(m, e)[1]);
 }
 
 /* What the hold had beside the key. */

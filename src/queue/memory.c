@@ -168,7 +168,8 @@ static int mem_open(wq_queue *q, const wq_options *o, void **state)
 	m->copy_at = m->latest_at + (o->within ? sizeof(int64_t) : 0);
 	if (wants_copies())
 		m->flags |= WQ__COPIES;
-	m->standing_at = m->copy_at + (m->flags & WQ__COPIES ? sizeof(char *) : 0);
+	m->standing_at =
+	    m->copy_at + (m->flags & WQ__COPIES ? sizeof(char *) * (o->values ? 2 : 1) : 0);
 	m->carried_at =
 	    m->standing_at + (o->priorities || o->group ? sizeof(struct wq__standing) : 0);
 	m->room = m->carried_at + (o->values ? sizeof(uint64_t) : 0);
